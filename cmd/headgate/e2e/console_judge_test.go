@@ -68,7 +68,7 @@ func TestConsoleJudges(t *testing.T) {
 		},
 		"two causes are two sentences": {
 			`model({ login: { denied: 71, denied_keys: [key("ip:bot", 71, 300)] },
-				pages: { allowed: 9, denied: 29, denied_keys: [key("ip:office", 29, 60)] } },
+				pages: { allowed: 9, denied: 29, denied_keys: [key("ip:office", 26, 60), key("ip:old", 0.01, 500)] } },
 				{ login: [...steps(120, [0, 0, 0]), ...steps(60, [355, 0, 0])], pages: [...steps(168, [0, 0, 45]), ...steps(12, [145, 0, 45])] })`,
 			"bad | 71 denials a second since TIME (5 minutes) | Rule pages denies 29 a second since TIME (1 minute), 100% of them from ip:office. | ip:bot | ban",
 		},
@@ -106,6 +106,27 @@ func TestConsoleJudges(t *testing.T) {
 				{ state: { instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0,
 				differs: { removed: ["rule old: 1/s"], added: [] } }] } })`,
 			"warn | Instances have different rules | b lacks rule old: 1/s. |  | ",
+		},
+		"what a rule denied before it was switched by hand is no incident": {
+			`model({ pages: { allowed: 60, denied: 40, shadow_denied: 20, mode: "shadow", denied_keys: [key("all", 60, 59)] } },
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [400, 0, 10])] })`,
+			"warn | Rule pages is switched by hand | Rule pages is in mode shadow, and enforce in the file: it would deny 20 requests a second. |  | mode",
+		},
+		"a key that was just banned is not many keys": {
+			`model({ pages: { denied: 40, banned: 10, denied_keys: [key("ip:bot", 40, 59)] } },
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] }, { overrides: [ban("pages", "ip:bot")] })`,
+			"bad | 30 denials a second since TIME (1 minute) | 75% of all decisions. 100% of these denials come from rule pages. Banned keys: another 10 denials a second, which are not counted here. |  | ",
+		},
+		"a key of many is no other one": {
+			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 10, 59), key("ip:b", 10, 59)] } },
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] })`,
+			"bad | 40 denials a second since TIME (1 minute) | 100% of all decisions. 100% of these denials come from rule pages, for many keys. 25% are from ip:a. 25% are from ip:b. |  | ",
+		},
+		"a raised key may be denied no more": {
+			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 40, 59)] } },
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] },
+				{ overrides: [{ rule: "pages", key: "ip:a", limits: ["9/m"] }] })`,
+			"bad | 40 denials a second since TIME (59 seconds) | It was raised to 9/m. | ip:a | look",
 		},
 		"calm": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) })`,

@@ -139,7 +139,7 @@ function storeDown(model, errors, degraded) {
 function incidents(model, rules, keys) {
   const open = keys.filter((k) => !k.banned && k.mode === "enforce");
   const found = rules.map((rule) => ({
-    rule, free: notBanned(rule), history: model.history(rule.name), decisions: decisions(rule),
+    rule, free: notBanned(rule), sources: sources(rule), history: model.history(rule.name), decisions: decisions(rule),
     keys: open.filter((k) => k.rule === rule.name),
   })).sort((a, b) => b.free - a.free);
   const high = found.filter(isHigh);
@@ -147,12 +147,16 @@ function incidents(model, rules, keys) {
   const sum = (name) => found.reduce((total, f) => total + f[name], 0);
   const all = {
     ...found[0], free: sum("free"), decisions: sum("decisions"), history: model.history(null),
-    worst: found[0].free, keys: open,
+    worst: found[0].free, keys: open, sources: sum("sources"),
   };
   return isHigh(all) ? [all] : [];
 }
 
-const notBanned = (rule) => Math.max(0, rule.denied - rule.banned);
+// notBanned is 0 after a rule was switched by hand: what it denied before is still in the mean.
+const notBanned = ({ mode, file_mode, denied, banned }) =>
+  (mode !== file_mode && mode !== "enforce" ? 0 : Math.max(0, denied - banned));
+// sources is how many keys a rule denies.
+const sources = (rule) => rule.denied_keys.filter((k) => k.per_s >= 0.05).length;
 const decisions = (rule) => rule.allowed + rule.denied + rule.shadow_denied;
 
 function isHigh({ free, history, decisions: total }) {
@@ -164,7 +168,7 @@ function isHigh({ free, history, decisions: total }) {
 const openDenials = ({ counts }) => counts.denied.map((n, i) => Math.max(0, n - counts.banned[i]));
 
 function denials(model, [worst, ...more], { total, banned, idle, now }) {
-  const top = mostDenied(worst.keys, worst.free);
+  const top = mostDenied(worst.keys, worst.free, worst.sources);
   const { text, cause } = since(model, worst, top, now);
   const isMixed = differs(model, worst.rule.name);
   const advice = cause?.lines ? "change" : isMixed ? "mode" : !top ? "" : top.caution ? "look" : "ban";
@@ -176,10 +180,11 @@ function denials(model, [worst, ...more], { total, banned, idle, now }) {
     elsewhere.length ? `It is banned in ${inRules(elsewhere)}, but not in ${top.rule}.` : "",
     top ? top.caution : `${percent(worst.free / total)} of all decisions. ${
       percent((worst.worst ?? worst.free) / worst.free)} of these denials come from rule ${
-      worst.rule.name}, ${areKeysKnown(model) ? "for many keys."
-      : "and their keys are being counted."}`,
+      worst.rule.name}${!areKeysKnown(model) ? ", and their keys are being counted"
+      : worst.keys.length > 1 ? ", for many keys" : ""}.`,
     advice === "look" && top.isWide ? "Look for what sends so much." : "",
-    ...others.slice(0, 2).map((k) => `Another ${percent(k.per_s / worst.free)} are from ${k.key}.`),
+    ...others.slice(0, 2).map((k) => `${top ? "Another " : ""}${
+      percent(k.per_s / worst.free)} are from ${k.key}.`),
     ...more.slice(0, 3).map((m) => also(model, m, now)),
     banned >= 0.05 ? `Banned keys: another ${rate(banned)} denials a second, which are not counted `
       + "here." : "",
@@ -193,7 +198,7 @@ function denials(model, [worst, ...more], { total, banned, idle, now }) {
 
 // also is the sentence about a further incident.
 function also(model, incident, now) {
-  const top = mostDenied(incident.keys, incident.free);
+  const top = mostDenied(incident.keys, incident.free, incident.sources);
   return `Rule ${incident.rule.name} denies ${rate(incident.free)} a second ${
     since(model, incident, top, now).text}${top ? `, ${percent(top.share)} of them from ${top.key}`
     : ""}.`;
@@ -218,7 +223,7 @@ function cautionOf(model, rule, key, override) {
   if (model.config === null) return "The overrides are not known yet.";
   if (override && !override.ban) {
     return `It was raised to ${override.limits.join(", ")}${override.until
-      ? ` until ${time(Date.parse(override.until))}` : ""}, and sends more than that.`;
+      ? ` until ${time(Date.parse(override.until))}` : ""}.`;
   }
   return isWide(model, rule, key) ? breadth(model, rule.name, key).text : "";
 }
@@ -226,12 +231,13 @@ function cautionOf(model, rule, key, override) {
 const isWide = (model, rule, key) => rule.kind !== "domain"
   && breadth(model, rule.name, key) !== null;
 
-// mostDenied returns the key that has most of the denials, if one has so many.
-function mostDenied(keys, denied) {
+// mostDenied returns the key that has most of the denials, if one has so many. Its rate is the mean
+// of another time than that of the rule, so the only one of the sources has all.
+function mostDenied(keys, denied, sources = 2) {
   if (keys.length === 0) return null;
   const most = keys.reduce((a, b) => (b.per_s > a.per_s ? b : a));
   if (!(most.per_s >= culpable * denied)) return null;
-  return { ...most, share: Math.min(1, most.per_s / denied) };
+  return { ...most, share: sources === 1 ? 1 : Math.min(1, most.per_s / denied) };
 }
 
 // since says since when an incident lasts, and what began it. If one key is at fault, it lasts since
