@@ -13,14 +13,13 @@ import (
 var ErrFull = errors.New("headgate: the memory store is full; create it with more keys")
 
 // ErrBadState reports that the stored value of a key is not a state of its limit. The error of a
-// [Store] wraps it, and concerns that key alone: the request was not charged. redisstore returns it
-// if another program has written to the key. Reset deletes the value.
+// [Store] wraps it. The error concerns that key alone, and the request was not charged. redisstore
+// returns it if another program has written to the key. Reset deletes the value.
 var ErrBadState = errors.New("headgate: the stored value is not a state of the limit")
 
 // ErrNoBooking is returned by a [Store] that does not book ahead, for a request with MaxWait. Every
-// Store returns it for a request with MaxWait and Headroom. Nothing was decided. [Limiter.Wait]
-// then waits without a booking, as an httplimit.Transport does, and [Limiter.Reserve] returns the
-// error.
+// Store returns it for a request with MaxWait and Headroom. Nothing was decided. [Limiter.Wait] and
+// an httplimit.Transport then wait without a booking, and [Limiter.Reserve] returns the error.
 var ErrNoBooking = errors.New("headgate: the store does not book ahead")
 
 // InvalidError reports which input was wrong, and what would be accepted instead. It is returned by

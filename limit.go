@@ -68,7 +68,7 @@ func PerDay(n int64) Limit { return Per(n, 24*time.Hour) }
 // The rate is exact: 3 per second, 7 per hour, and 1.5 per second (3 every 2 s) never drift. For
 // that, burst x period / g must be below 2^52, where period is in microseconds and g is the
 // greatest common divisor of period and n. Only a rate with few common divisors over a long period
-// comes near it: 100,003 a day is refused with a burst of over 52,124.
+// comes near that bound: 100,003 a day is refused with a burst of over 52,124.
 //
 // A token bucket is the same as GCRA, the generic cell rate algorithm of ITU-T I.371,
 // and as a leaky bucket used as a meter.

@@ -7,8 +7,8 @@ import (
 )
 
 // Daily grants n in each day of a calendar: from midnight to midnight, in UTC unless [Limit.In]
-// says where. RetryAfter and ResetAfter end with the day, which may have 23 or 25 hours. A request
-// with MaxWait may start in this window or the next; later ones are denied with [Never].
+// names a zone. RetryAfter and ResetAfter end with the day, which may have 23 or 25 hours. A
+// request with MaxWait may start in this window or the next; later ones are denied with [Never].
 func Daily(n int64) Limit { return calendar(n, algorithm.Day) }
 
 // Weekly grants n in each week of a calendar, which begins on Monday; see [Daily].
@@ -27,8 +27,8 @@ func calendar(n int64, unit time.Duration) Limit {
 // In returns the calendar l in a time zone: UTC, or a name that [time.LoadLocation] knows, such as
 // "Europe/Zurich". "Local" is not valid, because it differs between processes.
 //
-// State does not belong to the zone and the anchor of a named limit. If they change, the count is
-// kept until the next boundary.
+// The [Limit.ID] of a named limit contains neither the zone nor the anchor. If they change, the
+// count is kept until the next boundary.
 func (l Limit) In(zone string) Limit {
 	return l.with(func(t *terms) { t.Zone = zone })
 }

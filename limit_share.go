@@ -7,14 +7,15 @@ import (
 	"github.com/headgate/headgate/internal/algorithm"
 )
 
-// Share returns the part of l that one of several instances may grant by itself, so that
-// together they keep l while they cannot reach the store. It keeps the name and the ID of l;
-// [Decision.Degraded] distinguishes them. Fewer than one instance means that the number is unknown:
-// do not decide by that share. A fallback marks unchecked decisions with it ([Decision.Unchecked]).
+// Share returns the part of l that one of several instances may grant by itself, so that all
+// instances together keep l while they cannot reach the store. The share has the name and the ID of
+// l; [Decision.Degraded] distinguishes them. Fewer than one instance means that the number is
+// unknown: do not decide by that share. A fallback marks unchecked decisions with that share
+// ([Decision.Unchecked]).
 //
 // A bucket's capacity is divided and rounded down. The rate of a token bucket is divided exactly;
 // the steps of a stepped one and the count of a window are rounded down. A share has at least one
-// token: where less would be left, its period or window is longer instead. So over time, all shares
+// token: if less would be left, its period or window is longer instead. So over time, all shares
 // together grant at most what l grants. All shares together hold at most the capacity of l, or one
 // token for each instance if that is more.
 //

@@ -47,9 +47,9 @@ func NewLimiter(store Store, limits ...Limit) (*Limiter, error) {
 
 // NewLimiterFunc makes a limiter that calls limits for the limits of each key, so that plans or
 // tenants can differ. Every request calls the function, from many goroutines: it should return
-// slices and limits that it made beforehand. The limiter does not change the slices. It returns an
-// error of the function to the caller as it is, and charges nothing. A key with no limits is always
-// allowed, and the Limit of that decision is [Unlimited].
+// slices and limits that it made beforehand. The limiter does not change the slices. If the
+// function fails, the limiter returns its error unchanged and charges nothing. A key with no limits
+// is always allowed, and the Limit of that decision is [Unlimited].
 //
 // Give the limits a name (see [Limit.Named]) if a key may move from one to another and
 // should keep what it has used.

@@ -15,8 +15,8 @@ import (
 // Memory is the store inside this process. It is sharded and safe for use by many goroutines. It
 // starts no goroutines and needs no closing.
 //
-// It holds a bounded number of keys (a key counts once for each limit that it is used with) in
-// a table that grows as keys come: about 31 bytes a key when full, and no pointers for the
+// It holds a bounded number of keys (a key counts once for each limit that it is used with) in a
+// table that grows with the number of keys: about 31 bytes a key when full, and no pointers for the
 // garbage collector. A sliding log takes 8 bytes more for each grant it remembers.
 //
 // # When it is full

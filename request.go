@@ -51,9 +51,9 @@ type Request struct {
 	// the start. A cancel that is sent twice may refund twice.
 	Start *time.Time
 
-	// At is the time of the request. Zero means the store's own clock, which is what live traffic
-	// wants; replay and tests pass the time. Fractions of a microsecond are dropped. It must be
-	// between 1970 and 2255. All times given to one store should come from one clock.
+	// At is the time of the request. Zero means the store's own clock: use it for live traffic, and
+	// pass a time in replays and tests. Fractions of a microsecond are dropped. It must be between
+	// 1970 and 2255. All times given to one store should come from one clock.
 	At time.Time
 }
 

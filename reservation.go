@@ -19,10 +19,10 @@ type Reservation struct {
 
 // Reserve takes n tokens of key at a start time, and does not wait for it. The start time is the
 // first moment at which they fit after all earlier grants. Call [Reservation.Wait], or act after
-// [Reservation.Delay]. If they are not needed, call [Reservation.Cancel]; if the cost is known only
-// afterwards, call [Reservation.Commit]. A reservation that is never settled counts as fully used.
-// The errors are those of [Limiter.WaitN]: if the start would come after the deadline of ctx,
-// Reserve returns a [DeadlineError] at once and charges nothing.
+// [Reservation.Delay]. If the tokens are not needed, call [Reservation.Cancel]; if the cost is
+// known only afterwards, call [Reservation.Commit]. A reservation that is never settled counts as
+// fully used. The errors are those of [Limiter.WaitN]: if the start would come after the deadline
+// of ctx, Reserve returns a [DeadlineError] at once and charges nothing.
 func (l *Limiter) Reserve(ctx context.Context, key string, n int64) (*Reservation, error) {
 	b, err := l.newBooking(ctx, key, n)
 	if err != nil {
@@ -80,9 +80,9 @@ func (r *Reservation) Wait(ctx context.Context) error {
 // returns nil at once.
 //
 // If a request of another n or another process was booked after r, and the start of r has not come,
-// the tokens stay charged and Cancel returns nil. Callers of this process that wait behind r for
-// the same n move up. Once the start has come, Cancel is a [Limiter.Refund]. After an error of the
-// store the tokens may or may not have been returned.
+// the tokens stay charged and Cancel returns nil. Later callers of this process for the same n move
+// up. Once the start has come, Cancel is a [Limiter.Refund]. After an error of the store the tokens
+// may or may not have been returned.
 //
 // Only the first Cancel or Commit counts. Later ones do nothing and return nil.
 func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0) }

@@ -13,18 +13,18 @@ import (
 // Wait takes one token of key, and waits until it may be used. See [Limiter.WaitN].
 func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(ctx, key, 1) }
 
-// WaitN takes n tokens of key, and waits until they may be used: first come, first served.
-// It calls the store once, which books the start time: there is no polling. Only if the store does
-// not book ahead ([ErrNoBooking]), WaitN asks again after each RetryAfter, in no promised order.
+// WaitN takes n tokens of key, and waits until they may be used: first come, first served. It calls
+// the store once, which books the start time: there is no polling. If the store does not book ahead
+// ([ErrNoBooking]), WaitN asks again after each RetryAfter, and promises no order.
 //
 // If the start time would come after the deadline of ctx, WaitN returns a [DeadlineError] at
 // once and nothing is charged. It returns an [InvalidError] for an n below 1, or above what
 // a limit ever grants at once. After an error of the store, the tokens may be charged.
 //
-// If ctx ends first, WaitN returns its error at once. The callers in this process that wait behind
-// it for the same n move up, and the last start time is cancelled. That start time stays charged if
-// it has already come, or if another process or another n was booked after it. The limit can then
-// grant up to n too little, and never too much.
+// If ctx ends first, WaitN returns the error of ctx at once. Later callers of this process for the
+// same n move up, and the last start time of the line is cancelled. That start time stays charged
+// if it has already come, or if another process or another n was booked after it. The limit can
+// then grant up to n too little, and never too much.
 //
 // Start times keep the limits. Timers are a little late, so callers may run closer together than
 // the limits allow. A gate prevents that.

@@ -26,8 +26,8 @@ import (
 	"github.com/headgate/headgate/internal/waitline"
 )
 
-// Limiter allows a limited number of permits of each key in use at a time. It is safe for use by
-// many goroutines. It starts no goroutines and needs no Close. Make one with [New].
+// Limiter limits how many permits of each key are in use at a time. It is safe for use by many
+// goroutines. It starts no goroutines and needs no Close. Make one with [New].
 //
 // [Limiter.Acquire] answers at once; [Limiter.Wait] waits for a permit. Work that may take
 // longer than the TTL of a permit calls [Permit.Keep].
@@ -47,8 +47,8 @@ const minTTL = time.Millisecond
 
 // New returns a Limiter that allows at most limit permits of each key. limit is from 1 to 65,535.
 // The TTL of a permit is at least 1ms and at most 8760h. Choose one that is longer than any pause
-// of a working process, because it is also how long a dead process keeps its permits. New returns a
-// [headgate.InvalidError] for other numbers, or if store is nil.
+// of a working process, but not much longer: a dead process keeps its permits for one TTL. New
+// returns a [headgate.InvalidError] for other numbers, or if store is nil.
 func New(store Store, limit int64, ttl time.Duration) (*Limiter, error) {
 	v := reflect.ValueOf(store)
 	switch {

@@ -125,10 +125,10 @@ func (p *Permit) Renew(ctx context.Context) error {
 	return p.err
 }
 
-// Keep renews the permit whenever a third of its TTL has passed, until it is released or cancel
-// is called. It starts a goroutine for that. Run the work under the context that Keep returns. It
-// ends when ctx ends, when Release is called, and when the permit expires or may expire because
-// the store does not answer. [context.Cause] is then ErrReleased or ErrExpired.
+// Keep renews the permit whenever a third of its TTL has passed, until it is released or cancel is
+// called. It starts a goroutine for that. Run the work under the context that Keep returns. That
+// context ends when ctx ends, when Release is called, and when the permit expires or may expire
+// because the store does not answer. [context.Cause] is then ErrReleased or ErrExpired.
 //
 // Calling cancel does not release the permit.
 func (p *Permit) Keep(ctx context.Context) (kept context.Context, cancel context.CancelFunc) {

@@ -49,9 +49,9 @@ type Decision struct {
 	// InUse is how many permits are in use, including one that was just acquired.
 	InUse int64
 
-	// RetryAfter is 0 if the request is allowed. Otherwise it is the time until enough
-	// permits have expired, if none is acquired, renewed or released before. With Limit 0 it
-	// is the time until all have expired, or one TTL.
+	// RetryAfter is 0 if the request is allowed. Otherwise it is the time until enough permits have
+	// expired, if none is acquired, renewed or released before. With Limit 0 it is the time until
+	// all have expired, or one TTL if none is in use.
 	RetryAfter time.Duration
 }
 

@@ -57,7 +57,7 @@ type Store struct {
 var _ headgate.Store = (*Store)(nil)
 
 // New returns a Store around store that remembers up to size denials; 0 means [DefaultSize]. Each
-// takes about 180 bytes and its key. If there is no room, one that ends soon is forgotten.
+// takes about 180 bytes and its key. If there is no room, a denial that ends soon is forgotten.
 func New(store headgate.Store, size int) (*Store, error) {
 	if _, err := headgate.NewLimiter(store, headgate.PerSecond(1)); err != nil {
 		return nil, err // store is nil

@@ -62,8 +62,7 @@ type Options struct {
 	Timeout time.Duration
 
 	// Failures is how many failures in a row open the circuit. The same number within ten seconds
-	// also opens it, if at least half of the calls failed. Of calls that overlap, only the first
-	// counts.
+	// also opens it, if at least half of the calls failed. If calls overlap, only the first counts.
 	//
 	// Invalid input does not count as a failure. An error whose method Busy returns true, such as
 	// redisstore.ErrBusy, does not count either: the request was rejected in this process. Nor does
@@ -75,8 +74,8 @@ type Options struct {
 	OpenTimeout time.Duration
 
 	// OnChange is called when the circuit opens (degraded), with the failure, and when it closes.
-	// A caller of the store calls it, before that call returns, so it must be quick. The calls
-	// come one after the other. Default: none.
+	// The goroutine that called the store runs it before that call returns, so it must be quick.
+	// The calls of OnChange do not overlap. Default: none.
 	OnChange func(degraded bool, err error)
 }
 

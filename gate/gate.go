@@ -117,8 +117,8 @@ func (g *Gate) Rate() (n int64, period time.Duration) { return g.limit, time.Dur
 // is known), or if the gate is closed ([ErrClosed]).
 func (g *Gate) Wait(ctx context.Context) error { return g.WaitN(ctx, 1) }
 
-// WaitN waits until n tokens pass together. While it is first in line, later callers wait, even for
-// fewer tokens. It returns a [headgate.InvalidError] unless n is from 1 to the n of [New].
+// WaitN waits until n tokens pass together. While the caller is first in line, later callers wait,
+// even for fewer tokens. It returns a [headgate.InvalidError] unless n is from 1 to the n of [New].
 func (g *Gate) WaitN(ctx context.Context, n int64) error {
 	return g.waitAtMost(ctx, headgate.Never, n)
 }

@@ -140,8 +140,8 @@ func (d *Decider[R, D]) allow(
 const refundTimeout = 5 * time.Second
 
 // Outcome refunds the cost of a request, unless the status of its response counts. It does nothing
-// unless v is Counted. The client waits for the refund, so its next request finds the tokens. A
-// client that has left, so that ctx has ended, cannot make a request free.
+// unless v is Counted. The client waits for the refund, so its next request finds the tokens. If
+// ctx has ended because the client has left, the request stays charged.
 func (d *Decider[R, D]) Outcome(ctx context.Context, r R, v Verdict, status int) {
 	if !v.Counted || ctx.Err() != nil || d.Count(status) {
 		return

@@ -27,9 +27,9 @@ import (
 // New makes a middleware that limits the requests to a handler. It returns a
 // [headgate.InvalidError] if l is nil or the options are invalid.
 //
-// If the store fails, or the function of NewLimiterFunc, requests pass without a limit and without
-// a log entry. Set [Options.FailClosed] to answer them with status 503, and [Options.Observe] to
-// see the errors.
+// If the store or the function of NewLimiterFunc fails, requests pass without a limit and without a
+// log entry. Set [Options.FailClosed] to answer them with status 503, and [Options.Observe] to see
+// the errors.
 //
 // If a request has several limits, give them all to one Limiter. With two nested
 // middlewares, the outer one charges requests that the inner one denies, and the fields of

@@ -32,10 +32,9 @@ type OptionsOf[R, D any] struct {
 	//	Count: func(status int) bool { return status == http.StatusUnauthorized }
 	//
 	// The cost is taken before the handler runs, so that requests at the same time cannot pass the
-	// limit, and refunded when the handler writes another status: before the response is sent, so
-	// that it waits for the store once more. As many slow requests as the limit holds deny the next
-	// one, even if none of them counts in the end. The header fields of the response include its
-	// cost.
+	// limit, and refunded when the handler writes another status. The response waits for that
+	// refund. While as many requests as the limit holds are in progress, the next one is denied,
+	// even if none of them counts in the end. The header fields of the response include its cost.
 	//
 	// A handler that writes nothing has the status 200, one that hijacks the connection 101.
 	// Informational statuses such as 103 are not outcomes. A request stays charged if its handler

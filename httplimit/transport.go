@@ -97,12 +97,12 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 //
 // Requests of a key are sent in the order in which they came, unless the store does not book ahead
 // ([headgate.ErrNoBooking]): then each asks again after a RetryAfter. A request whose start time
-// comes during a pause waits for the end of the pause, and is then behind all that have a start
-// time. If a request could not be sent before the deadline of its context, which includes the
+// comes during a pause waits for the end of the pause, and is sent after all requests that have a
+// start time. If a request could not be sent before the deadline of its context, which includes the
 // Timeout of the http.Client, RoundTrip fails at once with a [headgate.DeadlineError], and charges
 // nothing; with Permits, it may wait for a permit until its deadline, and fails with the error of
-// its context. A loop that sends the next request at once then uses a whole CPU: end it, or pause
-// it.
+// its context. A loop that sends the next request at once after this error uses a whole CPU: end or
+// pause the loop.
 //
 // # Pauses
 //
@@ -115,8 +115,8 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 // Dates are compared with the Date of the response. Pauses are kept in the limiter's store, under
 // the limit named "httplimit.pause", so that all processes that share the store keep them. No limit
 // of the limiter may have that name. If several responses ask for pauses within one round trip to
-// the store, the pause that remains is sometimes not the longest of theirs, and another process may
-// briefly see a longer one.
+// the store, the pause that remains is sometimes not the longest of these pauses, and another
+// process may briefly see a longer one.
 //
 // The response is returned unchanged, and nothing is sent again: to retry, send the request again;
 // it then waits. Recording a pause delays a response by at most 100 ms. If the store takes longer,

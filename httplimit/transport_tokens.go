@@ -20,9 +20,9 @@ type TokenCost struct {
 	// least 1.
 	Estimate int64
 
-	// Input, Output and Cached are the weights of the tokens that the model reads, of those that it
-	// writes, and of those that the provider reads from its cache: from 0 to 1,000,000, and one of
-	// them above 0.
+	// Input is the weight of the tokens that the model reads, Output of the tokens that it writes,
+	// and Cached of the tokens that the provider reads from its cache. Each is from 0 to 1,000,000,
+	// and one of them above 0.
 	Input, Output, Cached int64
 }
 

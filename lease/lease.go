@@ -65,8 +65,8 @@ type Options struct {
 // Tokens are prefetched for requests of [Store.Take] with a positive cost and no MaxWait, Headroom,
 // At or Force, under token buckets, stepped buckets, fixed windows and calendars whose capacity is
 // at least 16 / PrefetchFraction. All others go to the store, where prefetched tokens count as
-// taken. So a request with Headroom also leaves these. Sliding windows and logs are not leased:
-// they would forget a charge before its tokens are used.
+// taken. So a request with Headroom leaves its headroom in addition to the prefetched tokens.
+// Sliding windows and logs are not leased: they would forget a charge before its tokens are used.
 //
 // A denycache and a fallback go inside, as docs/fleet.md explains.
 type Store struct {

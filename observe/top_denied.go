@@ -29,7 +29,7 @@ const (
 //
 // A fixed number n of entries is kept by the algorithm Space-Saving (Metwally, Agrawal, El
 // Abbadi: Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT 2005): a new
-// key takes the place and the count of the key denied least. So of N denials,
+// key takes the place and the count of the key denied least. So after N denials,
 //
 //   - a key was denied at most Denied and at least AtLeast times, which differ by at most N/n;
 //   - every key that was denied more than N/n times has an entry;

@@ -22,9 +22,9 @@ func (busyError) Error() string {
 func (busyError) Busy() bool { return true }
 
 // ErrNotSent reports that the context ended before the request was sent. The errors of Take and
-// TakeAll of a [Store] wrap it. Nothing is charged then. Without it, the error of a context means
-// that the request was sent, or waits for a connection, and may still be charged; a TakeAll over
-// several servers is refunded in the background.
+// TakeAll of a [Store] wrap it. Nothing is charged then. An error of a context without ErrNotSent
+// means that the request was sent, or waits for a connection, and may still be charged; a TakeAll
+// over several servers is refunded in the background.
 var ErrNotSent = errors.New("redisstore: the request was not sent")
 
 // notSentError is the error of a call whose context ended with err.

@@ -121,7 +121,7 @@ func (o *FleetOptions) timeout() time.Duration { return o.Interval / 2 }
 //
 // A smaller count takes effect three intervals after the last larger one, because a server that
 // lost its data needs an interval to count all instances again. While Redis is unreachable, or
-// keeps losing the registration of this instance, it is the last known count.
+// keeps losing the registration of this instance, Instances returns the last known count.
 func (f *Fleet) Instances() int { return int(f.instances.Load()) }
 
 // Err returns the error of the last heartbeat. Before the first one, it returns an error, too.
@@ -133,8 +133,8 @@ func (f *Fleet) Err() error {
 
 // Heartbeat sends a heartbeat now and updates the number of instances.
 //
-// The goroutine does so in each interval; call it to know the number at once. After Close it joins
-// the fleet again, until the registration expires.
+// The goroutine does so in each interval; call Heartbeat to know the number at once. A call after
+// Close joins the fleet again, until the registration expires.
 func (f *Fleet) Heartbeat(ctx context.Context) error {
 	ttl := ttlIntervals * f.options.Interval
 	sent := time.Now()
