@@ -43,6 +43,8 @@ func TestConsoleBan(t *testing.T) {
 		parseFloat(document.querySelector("#n-allowed").textContent) > 5`)
 	p.until("the key is listed", rowOf(bot))
 
+	p.until("the buttons name the key", says("#culprit-ban", "Ban "+bot)+" && "+
+		says("#culprit-raise", "Raise "+bot))
 	p.click("#culprit-ban")
 	p.until("the effect is said before", says("#act-effect", "Every request of this key that rule api applies to is denied until "))
 	p.click("#act .primary")

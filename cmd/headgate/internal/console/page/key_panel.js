@@ -139,8 +139,8 @@ class RulePart {
     const [ban, raise, reset] = this.buttons;
     reset.hidden = this.isPattern;
     const override = has ? this.app.model.override(this.rule, this.key) : null;
-    ban.hidden = Boolean(override?.ban);
-    raise.hidden = ban.hidden && override.key === this.key; // it must be lifted first
+    ban.hidden = Boolean(override?.ban) || this.key === "all";
+    raise.hidden = Boolean(override?.ban) && override.key === this.key; // it must be lifted first
     for (const button of [ban, raise]) disable(button, this.app.cannotAct(this.kind) || this.why);
     disable(reset, this.app.cannotAct() || this.why);
   }

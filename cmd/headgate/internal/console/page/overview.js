@@ -97,6 +97,7 @@ function drawAdvice({ advice }) {
   const why = app.cannotAct(kind);
   for (const id of ["culprit-ban", "culprit-raise"]) {
     show(byId(id), advice === "ban" && !isDomain);
+    setText(byId(id), `${id === "culprit-ban" ? "Ban" : "Raise"} ${brief(culprit?.key ?? "")}…`);
     disable(byId(id), why || (culprit ? cutOff(culprit.key) : ""));
   }
   show(byId("culprit-change"), advice === "change");
