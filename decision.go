@@ -17,7 +17,7 @@ const Never time.Duration = math.MaxInt64
 // Decision must not exceed four words: Go does not return a larger struct in registers, and each
 // call would then cost more than the decision.
 type Decision struct {
-	// Limit is the limit that decided: of several limits, the one that denied for the
+	// Limit is the limit that decided. With several limits, it is the one that denied for the
 	// longest, or else the one with the least remaining.
 	Limit Limit
 

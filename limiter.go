@@ -274,8 +274,8 @@ func (l *Limiter) release(g *group) {
 var unlimited = Decision{Limit: Unlimited(), Remaining: math.MaxInt64}
 
 // Strictest returns the strictest of several decisions made together. That is the denial with the
-// longest RetryAfter. If there is no denial, it is the grant with the least Remaining. Of equal
-// decisions, it is the first. Without decisions, it is a grant by [Unlimited].
+// longest RetryAfter. If there is no denial, it is the grant with the least Remaining. If several
+// are equal, it is the first. Without decisions, it is a grant by [Unlimited].
 func Strictest(ds []Decision) Decision {
 	if len(ds) == 0 {
 		return unlimited

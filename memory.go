@@ -270,8 +270,8 @@ func (m *Memory) Reset(_ context.Context, key string, l Limit) error {
 	return nil
 }
 
-// Keys returns the number of slots in use. These are keys that are not in their initial state, and
-// some keys whose slot has not been reused yet.
+// Keys returns the number of slots in use. It counts keys that are not in their initial state, and
+// some initial ones whose slot has not been reused yet.
 func (m *Memory) Keys() int {
 	n := 0
 	for i := range m.shards {

@@ -76,8 +76,8 @@ func (r *Reservation) Wait(ctx context.Context) error {
 }
 
 // Cancel returns all tokens of r. It works even if ctx has ended, and takes at most 5 seconds. If a
-// Cancel of another caller of the same key and n is under way, it also cancels r, and this Cancel
-// returns nil at once.
+// Cancel of another caller of the same key and n is under way, that Cancel also cancels r, and this
+// one returns nil at once.
 //
 // If a request of another n or another process was booked after r, and the start of r has not come,
 // the tokens stay charged and Cancel returns nil. Later callers of this process for the same n move

@@ -74,14 +74,14 @@ type Store interface {
 	// in use any more, held is false and nothing changes.
 	RenewPermit(ctx context.Context, r Request) (held bool, err error)
 
-	// ReleasePermit releases that permit and no other. If it was not in use any more, held is
-	// false. If ctx has ended, the permit is released nevertheless. With After, the permit
-	// stays in use for that time instead of its TTL, and loses its ID: no call changes it.
+	// ReleasePermit releases the permit of r and no other. If it was not in use any more, held is
+	// false. If ctx has ended, the permit is released nevertheless. With After, the permit stays in
+	// use for that time instead of its TTL, and loses its ID: no call changes it.
 	ReleasePermit(ctx context.Context, r Request) (held bool, err error)
 
-	// WatchPermits sends to wake, without blocking, when a permit of key may have been
-	// released after a request with Notify was denied. It ends when stop is called. It does
-	// not report expiry: RetryAfter is the time until then.
+	// WatchPermits sends to wake, without blocking, when a permit of key may have been released
+	// after a request with Notify was denied. It ends when stop is called. It does not report
+	// expiry: the RetryAfter of the denial is the time until enough permits expire.
 	WatchPermits(key string, wake chan<- struct{}) (stop func())
 }
 

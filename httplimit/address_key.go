@@ -29,8 +29,8 @@ var remote = addresses{bits: 64}
 //
 // The client is the other end of the connection; or, if that is a trusted proxy, the last address
 // in X-Forwarded-For that is not trusted. So a client cannot choose its key by sending the field.
-// If an entry cannot be read as an address, the last proxy after it is the key. The field Forwarded
-// (RFC 7239) is not read: let your proxies write X-Forwarded-For.
+// If an entry cannot be read as an address, the key is the address of the proxy that wrote the
+// entry. The field Forwarded (RFC 7239) is not read: let your proxies write X-Forwarded-For.
 //
 // Ports and zones are dropped. An IPv4 address inside an IPv6 address counts as IPv4: mapped,
 // translated by NAT64 (64:ff9b::/96) or as the owner of a 6to4 prefix (2002::/16).

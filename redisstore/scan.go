@@ -33,10 +33,10 @@ type State struct {
 // scanStep is how many keys a server looks at in one step.
 const scanStep = 500
 
-// Scan returns the states of the keys that match a pattern. In it, * is any text, ? any byte, [ab]
-// one of several, and a backslash quotes. It takes many short steps and blocks no server. Keys that
-// change while it runs may be missed or come twice. Values that are not states are left out. The
-// sequence ends after an error.
+// Scan returns the states of the keys that match a pattern. In the pattern, * is any text, ? any
+// byte, [ab] one of several, and a backslash quotes. It takes many short steps and blocks no
+// server. Keys that change while it runs may be missed or come twice. Values that are not states
+// are left out. The sequence ends after an error.
 func (s *Store) Scan(ctx context.Context, match string) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		servers, err := s.clients(ctx)
