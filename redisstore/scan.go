@@ -21,8 +21,9 @@ type State struct {
 	// Algorithm is that of the limit; 0 for permits.
 	Algorithm headgate.Algorithm
 
-	// Used is what was used at the time Changed. A token bucket counts in units, and has Full of
-	// them when it is full. For permits, Used is how many have not expired.
+	// Used is what was used at the time Changed. A token bucket counts in units. Full is the
+	// capacity of a bucket, in what Used counts, and 0 for others. For permits, Used is how many
+	// have not expired.
 	Used, Full int64
 
 	// Changed is when the state was last charged, by the clock of the store. It is in the future
