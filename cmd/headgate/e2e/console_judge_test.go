@@ -128,6 +128,31 @@ func TestConsoleJudges(t *testing.T) {
 				{ overrides: [{ rule: "pages", key: "ip:a", limits: ["9/m"] }] })`,
 			"bad | 40 denials a second since TIME (59 seconds) | It was raised to 9/m. | ip:a | look",
 		},
+		"a switch by hand says until when, and what was changed before": {
+			`(() => { const m = model({ pages: { mode: "shadow" } }, { pages: steps(180, [0, 0, 1000]) },
+				{ changes: [{ at: now - 60_000, removed: ["rule pages: 9/m"], added: ["rule pages: 1/m"] }] });
+				m.config.modes = [{ rule: "pages", mode: "shadow", until: new Date(now + 600_000).toISOString() }];
+				return m; })()`,
+			"warn | Rule pages is switched by hand | Rule pages is in mode shadow until TIME, and enforce in the file: it would deny 0 requests a second. It was changed in the file at TIME. |  | mode",
+		},
+		"files with errors are not calm": {
+			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) },
+				{ state: { instances: [{ name: "a", started_at: 0, config: { error: { text: "x", at: 1 } } }] } })`,
+			"warn | The files have errors, and the traffic is as usual | 0% of 100 decisions a second are denials. |  | ",
+		},
+		"a slow store that decides everything hides nothing": {
+			`model({ pages: { mode: "shadow" } }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "slow" } } })`,
+			"warn | Rule pages is switched by hand | Rule pages is in mode shadow, and enforce in the file: it would deny 0 requests a second. |  | mode",
+		},
+		"what a slow store does not decide": {
+			`model({ pages: { allowed: 100, degraded: 15 } }, { pages: steps(180, [0, 0, 500]) },
+				{ state: { store: { state: "slow", when_store_fails: "open" } } })`,
+			"warn | The store is slow since TIME | Requests wait for it, and 15 decisions a second are made without it. Requests are allowed without limits (when_store_fails: open). |  | ",
+		},
+		"a store that is down, and instances that are not known": {
+			`model({ pages: {} }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "down", when_store_fails: "unknown" } } })`,
+			"bad | The store is down | This instance denies all requests that need it, because it does not know how many instances share each limit (when_store_fails: share, without instances). Start Redis, or set instances in the file. |  | ",
+		},
 		"calm": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) })`,
 			"calm | Nothing unusual | 0% of 100 decisions a second are denials. |  | ",
@@ -171,10 +196,12 @@ func TestConsoleNamesAndTimes(t *testing.T) {
 		const model = new Model();
 		model.access = { instance: "old-1" };
 		model.addState({ at: 1, store: {}, rules: [], instances: [
-			{ name: "new-2", self: true, started_at: 0, decisions_per_s: 0, config: { hash: "", loaded_at: 0 } }] });
+			{ name: "new-2", self: true, started_at: 0, decisions_per_s: 0, config: { hash: "", loaded_at: 0, error: { text: "x", at: 0 } } },
+			{ name: "b", started_at: 0, decisions_per_s: 0, config: { hash: "", loaded_at: 0, error: { text: "x", at: 0 } } }] });
 		status.start({ model });
 		status.draw();
 		const name = document.querySelector("#instance").textContent;
+		const failed = / on (.*);/.exec(document.querySelector("#config-error-since").textContent)[1];
 
 		const { isShared } = await import("./key_breadth.js");
 		const all = isShared({ config: { rules: [{ name: "pages", key: "ip" }] } }, "pages", "all");
@@ -185,8 +212,8 @@ func TestConsoleNamesAndTimes(t *testing.T) {
 			limits: [{ limit: "6/h", capacity: 6, remaining: 5, reset_after_s: 0.3, allowed: true }] }] });
 		await new Panel({ model, cannotAct: () => "" }, element).open("ip:1", null);
 		globalThis.fetch = ask;
-		return [name, all, element.querySelector(".limit-text").textContent].join(", ");`)
-	if want := "new-2, true, 5 of 6 remain"; got != want {
+		return [name, failed, all, element.querySelector(".limit-text").textContent].join(", ");`)
+	if want := "new-2, new-2 and b, true, 5 of 6 remain"; got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}
 }

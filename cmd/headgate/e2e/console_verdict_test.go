@@ -259,6 +259,10 @@ func TestConsoleStoreDown(t *testing.T) {
 	p.until("it says so", says("#verdict-title", "The store is down"))
 	p.until("it says what is done", says("#verdict-detail", "when_store_fails: share"))
 	p.until("one is not known", says("#fact-fleet", "1 of 2 instances known"))
+	p.until("nothing is said of what cannot be read", says("#overrides-none", "The store is down")+
+		` && document.querySelector("#actions-none").hidden`)
+	p.click("#rules-rows .mode")
+	p.until("an action says that it fails", says("#act-effect", "This fails as long as the store is down."))
 	p.until("there is a gap", `document.querySelector("#plot .spark-gap").getAttribute("d") !== "" &&
 		!document.querySelector("#legend-gap").hidden`)
 }
@@ -315,6 +319,7 @@ func TestConsoleNamesTheChange(t *testing.T) {
 	p.until("it is switched", says("#result", "Switched rule wide to mode shadow until "))
 	p.until("the page is not calm", says("#verdict-title", "Rule wide is switched by hand")+
 		` && document.body.dataset.level === "warn"`)
+	p.until("its keys are denied no more", rowOf("ip:192.0.2.1")+`?.textContent.match(/ denied, \d.* would be denied/)`)
 }
 
 // What a denied key asked for is shown, as text, and a raise starts from what it needs.
@@ -341,11 +346,11 @@ func TestConsoleShowsRequests(t *testing.T) {
 		}
 	}()
 	p := s.console(withToken())
-	p.until("the headline says what it asked for", says("#culprit-seen", "noted: GET /<img src=x>; user agents <script>alert(1)</script>."))
+	p.until("the headline says what it asked for", says("#culprit-seen", "was noted: GET /<img src=x>; user agents <script>alert(1)</script>."))
 	key := "header:<script>alert(1)</script>"
 	p.until("the key is listed", rowOf(key))
 	p.do(run(rowOf(key) + `.querySelector(".key-name").click()`))
-	p.until("its details say it", says("#keys .key-seen", "noted: GET /<img src=x>"))
+	p.until("its details say it", says("#keys .key-seen", "a sample of ")+" && "+says("#keys .key-seen", "noted: GET /<img src=x>"))
 	p.click("#culprit-ban")
 	p.until("the effect is said", says("#act-effect", "the ban also stops the 1/h that still pass"))
 	p.do(chromedp.KeyEvent(kb.Escape))

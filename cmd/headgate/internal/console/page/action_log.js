@@ -21,9 +21,11 @@ export function draw() {
   const { acts, config } = app.model;
   if (acts === null) return;
   rows.set(few.of(acts), (act) => act.id);
-  show(byId("actions-none"), acts.length === 0);
+  show(byId("actions-none"), acts.length === 0 && !isStoreDown());
   drawOverrides(config);
 }
+
+const isStoreDown = () => app.model.state?.store.state === "down";
 
 function makeRow(act) {
   const when = h("time", { title: utc(act.at) });
@@ -75,7 +77,8 @@ function drawOverrides(config) {
   ];
   overrides.set(items, (o) => JSON.stringify([o.rule, o.key, o.isMode, o.ban, o.limits, o.mode]));
   show(byId("overrides-none"), items.length === 0);
-  setText(byId("overrides-none"), "There are no overrides: all keys and rules are as in the file.");
+  setText(byId("overrides-none"), isStoreDown() ? "The store is down: overrides cannot be read."
+    : "There are no overrides: all keys and rules are as in the file.");
 }
 
 function makeOverride(o) {

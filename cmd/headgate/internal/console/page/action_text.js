@@ -72,6 +72,7 @@ export function caution({ act, rule, key }, model) {
 }
 
 function fleet(model) {
+  if (model.state.store.state === "down") return "This fails as long as the store is down.";
   const n = Math.max(model.fleet, model.state.instances.length);
   return n > 1 ? `It takes effect on all ${number(n)} instances within a second.`
     : "It takes effect within a second.";

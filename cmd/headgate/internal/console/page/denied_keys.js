@@ -84,13 +84,18 @@ function keys() {
     if (app.rule !== null && rule.name !== app.rule) continue;
     total += rule.denied + rule.shadow_denied;
     for (const key of rule.denied_keys) {
-      const would = key.denied === 0;
+      const would = key.denied === 0 || (rule.kind !== "domain" && rule.mode !== "enforce");
       items.push({ rule: rule.name, kind: rule.kind, would, ...key });
     }
   }
   items.sort((a, b) => a.would - b.would || b.per_s - a.per_s || sum(b) - sum(a));
   return items.map((item) => ({ ...item, share: total ? Math.min(1, item.per_s / total) : 0 }));
 }
+
+const textOf = ({ denied, shadow_denied: would }) => [
+  ...denied ? [`${number(denied)} denied`] : [],
+  ...would ? [`${number(would)} would be denied`] : [],
+].join(", ");
 
 const sum = (item) => item.denied + item.shadow_denied;
 
@@ -126,8 +131,8 @@ function makeRow({ rule, key, kind }) {
     update(item) {
       setText(per, rate(item.per_s));
       show(would, item.would);
-      setText(meta, `${app.rule === null ? `${rule} · ` : ""}${number(sum(item))} `
-        + `${item.would ? "would be denied" : "denied"} · last ${ago(item.last)}`);
+      setText(meta, `${app.rule === null ? `${rule} · ` : ""}${textOf(item)
+      } · last ${ago(item.last)}`);
       const all = app.rule === null ? "all rules deny" : "the rule denies";
       meta.title = `Last denied ${utc(item.last)}; ${percent(item.share)} of what ${all}`;
       bar.classList.toggle("would", item.would);

@@ -1,6 +1,6 @@
 // What a denied key asked for, and how much: is it a bot, or an office?
 
-import { number, plural, visible } from "./format.js";
+import { number, visible } from "./format.js";
 import { timeOfDay } from "./times.js";
 
 // deniedKey returns what is known of a key that a rule denies, or null.
@@ -11,8 +11,8 @@ export const deniedKey = (model, rule, key) =>
 export function seenText(key) {
   if (!key?.seen) return "";
   const { requests, methods, paths, agents } = key.seen;
-  return `Of its denied requests from ${timeOfDay(key.first)} to ${timeOfDay(key.last)}, ${
-    plural(requests, "one was", "were")} noted: ${list(methods, requests)} ${
+  return `Of its denied requests from ${timeOfDay(key.first)} to ${timeOfDay(key.last)
+  }, a sample of ${number(requests)} was noted: ${list(methods, requests)} ${
     list(paths, requests)}; user agents ${list(agents, requests)}.`;
 }
 

@@ -2,6 +2,7 @@
 
 import { byId, h, setAttribute, setText, show } from "./dom.js";
 import { latency, number, plural } from "./format.js";
+import { listOf } from "./key_breadth.js";
 import { drawLines, Rows } from "./rows.js";
 import { ago, time, timeOfDay, utc } from "./times.js";
 
@@ -62,7 +63,8 @@ function drawStore({ kind, name, state, p99_us }) {
 
 function drawConfig(state) {
   const self = state.instances.find((i) => i.self) ?? state.instances[0];
-  const failed = state.instances.find((i) => i.config.error);
+  const all = state.instances.filter((i) => i.config.error);
+  const failed = all.find((i) => i.self) ?? all[0];
   const fact = byId("fact-config");
   setText(fact, failed ? "Rules: error" : `Rules loaded ${ago(self.config.loaded_at)}`);
   fact.title = `${utc(self.config.loaded_at)}, version ${brief(self.config.hash)}`;
@@ -73,8 +75,9 @@ function drawConfig(state) {
   const lines = error.text.split("\n");
   setText(byId("config-error-text"), lines.length > most + 1
     ? [...lines.slice(0, most), `and ${lines.length - most} more`].join("\n") : error.text);
-  setText(byId("config-error-since"), `Since ${time(error.at)}${
-    failed.self ? "" : ` on ${failed.name}`}; the rules loaded ${ago(loaded_at)} stay active.`);
+  const where = all.length === 1 && failed.self ? "" : ` on ${listOf(all.map((i) => i.name))}`;
+  setText(byId("config-error-since"), `Since ${time(error.at)}${where}; the rules loaded ${
+    ago(loaded_at)} stay active.`);
 }
 
 function makeRow({ name }) {

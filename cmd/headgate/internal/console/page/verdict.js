@@ -1,6 +1,6 @@
 // The first sentences of the page: is it bad, since when, which rule, who, and what began it.
 
-import { after, causeOf, nameIn } from "./causes.js";
+import { after, causeOf, causes, nameIn } from "./causes.js";
 import { longSpan, percent, rate } from "./format.js";
 import { breadth, inRules } from "./key_breadth.js";
 import { seenText } from "./key_requests.js";
@@ -32,13 +32,15 @@ function judged(model, now) {
   const found = incidents(model, rules, keys);
   if (found.length > 0) return denials(model, found, { total, banned, idle, now });
   if (idle.length > 0) return idleBan(idle);
-  if (model.state.store.state === "slow") return storeSlow(model, sum("degraded"), { denied, banned, now });
-  return calm(model, rules, keys, { denied, banned, total });
+  const rest = calm(model, rules, keys, { denied, banned, total });
+  const degraded = sum("degraded");
+  const isSlow = model.state.store.state === "slow" && (degraded >= 0.05 || rest.level !== "warn");
+  return isSlow ? storeSlow(model, degraded, { denied, banned, now }) : rest;
 }
 
 function calm(model, rules, keys, { denied, banned, total }) {
   const switched = rules.filter((r) => r.mode !== r.file_mode);
-  if (switched.length > 0) return switchedByHand(switched);
+  if (switched.length > 0) return switchedByHand(model, switched);
   const detail = differences(model);
   if (detail !== "") return { level: "warn", title: "Instances have different rules", detail };
   const held = mostDenied(keys.filter((k) => k.banned && k.mode === "enforce"), banned);
@@ -51,8 +53,10 @@ function calm(model, rules, keys, { denied, banned, total }) {
         + `Keys that are not banned: ${rate(Math.max(0, denied - banned))} denials a second.`,
     };
   }
+  const isOld = model.state.instances.some((i) => i.config?.error);
   return {
-    level: "calm", title: "Nothing unusual",
+    level: isOld ? "warn" : "calm",
+    title: isOld ? "The files have errors, and the traffic is as usual" : "Nothing unusual",
     detail: total === 0 ? "No decisions in the last seconds."
       : `${percent(denied / total)} of ${rate(total)} decisions a second are denials.`,
   };
@@ -76,16 +80,23 @@ const listed = (lines) => lines.slice(0, 2).join(" and ")
   + (lines.length > 2 ? ` and ${lines.length - 2} more` : "");
 
 // switchedByHand is about rules that are in another mode than in the file.
-function switchedByHand(rules) {
+function switchedByHand(model, rules) {
   const [first] = [...rules].sort((a, b) => b.shadow_denied - a.shadow_denied);
   return {
     level: "warn", rule: first.name, advice: "mode",
     title: `${rules.length === 1 ? `Rule ${first.name} is` : `${rules.length} rules are`
     } switched by hand`,
-    detail: rules.slice(0, 3).map((r) => `Rule ${r.name} is in mode ${r.mode}, and ${r.file_mode
-    } in the file${r.mode === "shadow" ? `: it would deny ${rate(r.shadow_denied)} requests a second` : ""}.`)
-      .join(" "),
+    detail: rules.slice(0, 3).map((r) => switchText(model, r)).join(" "),
   };
+}
+
+function switchText(model, { name, mode, file_mode, shadow_denied }) {
+  const until = model.config?.modes?.find((m) => m.rule === name)?.until;
+  const change = causes(model).findLast((c) => c.lines && c.rules?.has(name));
+  return `Rule ${name} is in mode ${mode}${until ? ` until ${time(Date.parse(until))}` : ""}, and ${
+    file_mode} in the file${mode === "shadow" ? `: it would deny ${rate(shadow_denied)
+    } requests a second` : ""}.${
+    change ? ` It was changed in the file at ${time(change.at)}.` : ""}`;
 }
 
 // idleBan is about bans that deny nothing, since their rule only counts.
@@ -108,7 +119,7 @@ function storeSlow(model, degraded, { denied, banned, now }) {
   return {
     level: "warn", title: `The store is slow${start}`,
     detail: (degraded > 0 ? `Requests wait for it, and ${rate(degraded)} decisions a second are `
-      + "made without it."
+      + `made without it. ${withoutStore[model.state.store.when_store_fails] ?? ""}`
       : "Requests wait for it. If it gets slower, they are decided without it.")
       + (denied >= 0.05 ? ` Denials a second: ${rate(banned)} of banned keys, ${
         rate(Math.max(0, denied - banned))} of others.` : ""),
@@ -130,7 +141,8 @@ function storeDown(model, errors, degraded) {
     level: "bad", title: "The store is down",
     detail: how + (degraded > 0 ? ` ${rate(degraded)} decisions a second are made this way.` : "")
       + (errors > 0 ? ` ${rate(errors)} a second fail.` : "")
-      + (model.state.alone ? " The numbers below are of this instance only." : ""),
+      + (model.state.store.when_store_fails === "unknown" ? " Start Redis, or set instances in the "
+      + "file." : "") + (model.state.alone ? " The numbers below are of this instance only." : ""),
   };
 }
 
