@@ -144,7 +144,7 @@ func TestReservationAfterAPanic(t *testing.T) {
 	})
 }
 
-// slow is a store that books when it is told to, and knows no pauses while it fails.
+// slow is a store that books when the test lets it, and knows no pauses while it fails.
 type slow struct {
 	headgate.Store
 	books chan struct{} // nil: at once
