@@ -63,7 +63,7 @@ func (e side) end(t *testing.T, f fault, s *scene, m moments) row {
 		i.close(t)
 	}
 	e.check(t, s, m)
-	e.checkShared(t, s, m.late)
+	e.checkShared(t, s)
 	e.checkAnswers(t, f)
 	return e.row(f, s, m)
 }

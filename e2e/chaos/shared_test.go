@@ -28,7 +28,7 @@ const (
 
 // shared is what came of the gate and of the permits.
 type shared struct {
-	passes []grant // when callers saw Wait return
+	passes []grant // from the last answer of the store, a permit, to when the caller ran
 	uses   []grant // while callers had a permit that had not expired
 }
 
@@ -38,7 +38,7 @@ func (n *tally) useShared(ctx context.Context, all []*instance) (stop func()) {
 	var gates []*gate.SharedGate
 	var wg sync.WaitGroup
 	for _, i := range all {
-		g, err := gate.NewShared(i.redis, "gate", gatePasses, gatePeriod)
+		g, err := gate.NewShared(timed{i.redis, n}, "gate", gatePasses, gatePeriod)
 		if err != nil {
 			panic(err)
 		}
@@ -61,16 +61,39 @@ func (n *tally) useShared(ctx context.Context, all []*instance) (stop func()) {
 	}
 }
 
-// pass passes the gate.
+// timed is a store of permits that notes when it answered the call of a context.
+type timed struct {
+	concurrency.Store
+	n *tally
+}
+
+// answered is the key of a context's value: where the time of the store's last answer is noted.
+type answered struct{}
+
+func (s timed) AcquirePermit(ctx context.Context, r concurrency.Request) (concurrency.Decision, error) {
+	d, err := s.Store.AcquirePermit(ctx, r)
+	*ctx.Value(answered{}).(*time.Duration) = s.n.now()
+	return d, err
+}
+
+func (s timed) RenewPermit(ctx context.Context, r concurrency.Request) (bool, error) {
+	held, err := s.Store.RenewPermit(ctx, r)
+	*ctx.Value(answered{}).(*time.Duration) = s.n.now()
+	return held, err
+}
+
+// pass passes the gate. The pass is between the store's last answer and the end of Wait: this machine may
+// keep the caller from running for any time after it.
 func (n *tally) pass(ctx context.Context, g *gate.SharedGate) {
-	ctx, cancel := context.WithTimeout(ctx, deadline)
+	passed := grant{n: 1}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, answered{}, &passed.start), deadline)
 	defer cancel()
 	err := g.Wait(ctx)
-	at := n.now()
+	passed.end = n.now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.calls++; err == nil {
-		n.shared.passes = append(n.shared.passes, grant{at, at, 1})
+		n.shared.passes = append(n.shared.passes, passed)
 		return
 	}
 	n.failShared(err)
@@ -109,7 +132,7 @@ func (n *tally) failShared(err error) {
 
 // checkShared fails the test if more callers passed the gate in a period than it lets pass, or had
 // permits at a time: as often again as the server may have forgotten what it knew.
-func (n *tally) checkShared(t *testing.T, s *scene, late time.Duration) {
+func (n *tally) checkShared(t *testing.T, s *scene) {
 	t.Helper()
 	if !n.stack.bare {
 		return
@@ -121,7 +144,7 @@ func (n *tally) checkShared(t *testing.T, s *scene, late time.Duration) {
 		return 1 + s.begun(&account{key: key, stored: n.stack.prefix() + "{" + key + "}:"})
 	}
 	t.Logf("%d passes, %d permits", len(n.shared.passes), len(n.shared.uses))
-	if over := over(n.shared.passes, perPeriod(late)); over > gatePasses*(times("gate")-1) {
+	if over := over(n.shared.passes, perPeriod); over > gatePasses*(times("gate")-1) {
 		t.Errorf("%d more than %d passed a gate within %s; it may have been forgotten %d times", over, gatePasses, gatePeriod, times("gate")-1)
 	}
 	if most := overlapping(n.shared.uses); most > permits*times("permits") {
@@ -132,15 +155,12 @@ func (n *tally) checkShared(t *testing.T, s *scene, late time.Duration) {
 	}
 }
 
-// perPeriod is how many pass a gate in any interval shorter than its period, as callers see it
-// that read the clock late after they have passed.
-func perPeriod(late time.Duration) func(time.Duration) int64 {
-	return func(d time.Duration) int64 {
-		if d < gatePeriod-late {
-			return gatePasses
-		}
-		return math.MaxInt64
+// perPeriod is how many pass a gate in any interval shorter than its period.
+func perPeriod(d time.Duration) int64 {
+	if d < gatePeriod {
+		return gatePasses
 	}
+	return math.MaxInt64
 }
 
 // overlapping returns how many of the grants last at the same time, at most.
@@ -177,10 +197,13 @@ func TestPerPeriod(t *testing.T) {
 		at := gatePeriod / gatePasses * time.Duration(i)
 		passes = append(passes, grant{at, at, 1})
 	}
-	if over := over(passes, perPeriod(0)); over != 0 {
+	if over := over(passes, perPeriod); over != 0 {
 		t.Errorf("an even pace is %d over", over)
 	}
-	if over := over(append(passes, grant{gatePeriod + 1, gatePeriod + 1, 1}), perPeriod(0)); over != 1 {
+	if over := over(append(passes, grant{gatePeriod + 1, gatePeriod + 2, 1}), perPeriod); over != 1 {
 		t.Errorf("one more is %d over; want 1", over)
+	}
+	if over := over(append(passes, grant{gatePeriod + 1, 3 * gatePeriod, 1}), perPeriod); over != 0 {
+		t.Errorf("one more, whose caller ran late, is %d over", over)
 	}
 }
