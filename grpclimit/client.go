@@ -70,11 +70,13 @@ func (c *Client) Unary(
 	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
-	call, err := c.begin(ctx, conn, method, request)
+	answered, err := c.wait(ctx, conn, method, request)
 	if err != nil {
 		return err
 	}
-	return call.answered(ctx, invoke(ctx, method, request, reply, conn, options...))
+	err = invoke(ctx, method, request, reply, conn, options...)
+	answered(err)
+	return err
 }
 
 // Stream is a grpc.StreamClientInterceptor that waits before a stream begins.
@@ -82,26 +84,18 @@ func (c *Client) Stream(
 	ctx context.Context, description *grpc.StreamDesc, conn *grpc.ClientConn, method string,
 	streamer grpc.Streamer, options ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
-	call, err := c.begin(ctx, conn, method, nil)
+	answered, err := c.wait(ctx, conn, method, nil)
 	if err != nil {
 		return nil, err
 	}
-	call.ClientStream, err = streamer(ctx, description, conn, method, options...)
-	return call, call.answered(ctx, err)
+	return streamer(ctx, description, conn, method, append(options, grpc.OnFinish(answered))...)
 }
 
-// sentCall is a call that may be sent, and its stream if it has one.
-type sentCall struct {
-	grpc.ClientStream
-
-	client      *Client
-	key, method string
-}
-
-// begin waits until a call may be sent, and returns a status if it may not.
-func (c *Client) begin(
+// wait waits until a call may be sent, and returns a status if it may not. The function keeps the
+// pause that the error of the call asks for.
+func (c *Client) wait(
 	ctx context.Context, conn *grpc.ClientConn, method string, message any,
-) (*sentCall, error) {
+) (answered func(error), err error) {
 	cost := int64(1)
 	if c.options.Cost != nil {
 		if n := c.options.Cost(method, message); n >= 0 {
@@ -109,30 +103,18 @@ func (c *Client) begin(
 		}
 	}
 	key := c.options.Key(ctx, conn.CanonicalTarget(), method)
-	_, _, err := c.pauses.Wait(ctx, method, key, cost)
+	_, _, err = c.pauses.Wait(ctx, method, key, cost)
 	if headgate.Unavailable(err) && ctx.Err() == nil {
 		return nil, status.Error(codes.Unavailable, err.Error())
 	}
-	return &sentCall{client: c, key: key, method: method}, status.FromContextError(err).Err()
-}
-
-func (s *sentCall) RecvMsg(message any) error {
-	err := s.ClientStream.RecvMsg(message)
-	return s.answered(s.Context(), err) // Context before RecvMsg would end retries by gRPC
-}
-
-// answered keeps the pause that the error of a call asks for, and returns the error.
-func (s *sentCall) answered(ctx context.Context, err error) error {
-	if status.Code(err) != codes.ResourceExhausted {
-		return err
-	}
-	for _, detail := range status.Convert(err).Details() {
-		if info, ok := detail.(*errdetails.RetryInfo); ok && info.GetRetryDelay().AsDuration() > 0 {
-			ctx, cancel := pause.Recording(ctx)
-			defer cancel()
-			s.client.pauses.Extend(ctx, s.method, s.key, info.GetRetryDelay().AsDuration())
-			break
+	return func(err error) {
+		if status.Code(err) != codes.ResourceExhausted {
+			return
 		}
-	}
-	return err
+		for _, detail := range status.Convert(err).Details() {
+			if info, ok := detail.(*errdetails.RetryInfo); ok {
+				c.pauses.Answered(ctx, method, key, info.GetRetryDelay().AsDuration(), nil)
+			}
+		}
+	}, status.FromContextError(err).Err()
 }

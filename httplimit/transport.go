@@ -82,7 +82,8 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 		o.Key = TargetHost
 	}
 	t := &Transport{options: o, limiter: l, pauses: pause.Pauses[*http.Request]{
-		Max: o.MaxPause, FailOpen: o.FailOpen, Observe: o.Observe, Permits: o.Permits,
+		Max: o.MaxPause, FailOpen: o.FailOpen, Observe: o.Observe,
+		Permits: o.Permits, Period: o.Period,
 	}}
 	if err := t.pauses.Init(l); err != nil {
 		return nil, err

@@ -65,6 +65,7 @@ type Pauses[R any] struct {
 	FailOpen bool          // ignores a store that is unavailable
 	Observe  func(r R, pause time.Duration, err error)
 	Permits  *concurrency.Limiter // or nil: a request that has a cost waits for one
+	Period   time.Duration        // how long after its answer a request keeps its permit
 
 	shared, own Store
 	limiter     *headgate.Limiter   // whose store reads the pauses
@@ -109,11 +110,25 @@ func (p *Pauses[R]) Left(ctx context.Context, r R, key string) (time.Duration, e
 	return max(left, own), err
 }
 
-// Extend makes the pause of key last for d, in a context of [Recording].
-func (p *Pauses[R]) Extend(ctx context.Context, r R, key string, d time.Duration) {
-	d = min(d, p.Max)
-	_ = p.own.Extend(ctx, key, d) // a Memory with room for the key; otherwise the store has it
-	p.observe(r, d, p.shared.Extend(ctx, key, d))
+// Answered releases the permit of r, if it has one, and keeps the pause that the answer to r asks
+// for, if d is above 0. It does so also if r was canceled meanwhile.
+func (p *Pauses[R]) Answered(
+	ctx context.Context, r R, key string, d time.Duration, permit *concurrency.Permit,
+) {
+	if d <= 0 && permit == nil {
+		return
+	}
+	recording, cancel := Recording(ctx)
+	defer cancel()
+	if permit != nil {
+		err := permit.ReleaseAfter(recording, p.Period)
+		_ = p.Failed(ctx, r, err) // otherwise it expires
+	}
+	if d > 0 {
+		d = min(d, p.Max)
+		_ = p.own.Extend(recording, key, d) // may be full: then only the store has the pause
+		p.observe(r, d, p.shared.Extend(recording, key, d))
+	}
 }
 
 // Recording returns a context for what is recorded of a response, also if the request was canceled:
