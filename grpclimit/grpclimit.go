@@ -1,19 +1,9 @@
 // Package grpclimit limits the calls of gRPC servers and clients.
 //
-// [New] makes interceptors that put a headgate.Limiter in front of the handlers of a server:
-//
-//	limit, err := grpclimit.New(limiter, grpclimit.Options{})
-//	if err != nil {
-//		log.Fatal(err)
-//	}
-//	server := grpc.NewServer(
-//		grpc.ChainUnaryInterceptor(limit.Unary),
-//		grpc.ChainStreamInterceptor(limit.Stream),
-//	)
-//
-// They limit each client address, report the limits in metadata, and answer calls over a limit with
-// RESOURCE_EXHAUSTED. [NewClient] makes interceptors that keep a client within the limits of a
-// server: they wait before they send.
+// [New] makes the interceptors of a server, for grpc.ChainUnaryInterceptor and
+// grpc.ChainStreamInterceptor. They limit each client address, report the limits in metadata, and
+// answer calls over a limit with RESOURCE_EXHAUSTED. [NewClient] makes interceptors that keep a
+// client within the limits of a server: they wait before they send. The example has both.
 package grpclimit
 
 import (
@@ -154,7 +144,6 @@ func (s *Server) Messages(
 
 type messages struct {
 	grpc.ServerStream
-
 	server     *Server
 	fullMethod string
 }
