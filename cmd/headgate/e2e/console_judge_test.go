@@ -26,6 +26,7 @@ const judgeScript = `
 		});
 		m.setHistory({ step_s: 5, steps });
 		m.config = { rules: [], overrides: more.overrides ?? [], changes: more.changes ?? [] };
+		m.acts = more.acts ?? [];
 		m.addState({
 			at: now, instances: [{ name: "a", started_at: now - 1e9 }], denied_since: now - 600_000,
 			store: { state: "up" }, ...more.state,
@@ -91,7 +92,7 @@ func TestConsoleJudges(t *testing.T) {
 			"bad | 82 denials a second since TIME (59 seconds) |  | ip:a | ban",
 		},
 		"a switch by hand is not calm": {
-			`model({ pages: { allowed: 100, shadow_denied: 101, mode: "shadow" } }, { pages: steps(180, [0, 0, 1000]) })`,
+			`model({ pages: { allowed: 201, shadow_denied: 101, mode: "shadow" } }, { pages: steps(180, [0, 0, 1000]) })`,
 			"warn | Rule pages is switched by hand | Rule pages is in mode shadow, and enforce in the file: it would deny 101 requests a second. |  | mode",
 		},
 		"a rule that is another one on an instance is not a client's fault": {
@@ -115,12 +116,75 @@ func TestConsoleJudges(t *testing.T) {
 		"a key that was just banned is not many keys": {
 			`model({ pages: { denied: 40, banned: 10, denied_keys: [key("ip:bot", 40, 59)] } },
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] }, { overrides: [ban("pages", "ip:bot")] })`,
-			"bad | 30 denials a second since TIME (1 minute) | 75% of all decisions. 100% of these denials come from rule pages. Banned keys: another 10 denials a second, which are not counted here. |  | ",
+			"bad | 30 denials a second since TIME (1 minute) | 75% of all decisions. All come from rule pages. Banned keys: another 10 denials a second, which are not counted here. |  | ",
+		},
+		"what was denied before a ban is of the key that was banned": {
+			`model({ pages: { denied: 45, banned: 10, denied_keys: [key("ip:bot", 40, 59), key("ip:new", 4, 20)] } },
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] },
+				{ overrides: [ban("pages", "ip:bot")], acts: [{ act: "ban", rule: "pages", key: "ip:bot", at: now - 3000 }] })`,
+			"bad | 4.0 denials a second since TIME (20 seconds) | Banned keys: another 41 denials a second, which are not counted here. | ip:new | ban",
+		},
+		"some seconds after a ban, the numbers say what they say": {
+			`model({ pages: { denied: 45, banned: 10, denied_keys: [key("ip:bot", 40, 59), key("ip:new", 4, 20)] } },
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] },
+				{ overrides: [ban("pages", "ip:bot")], acts: [{ act: "ban", rule: "pages", key: "ip:bot", at: now - 20000 }] })`,
+			"bad | 35 denials a second since TIME (1 minute) | 77.8% of all decisions. All come from rule pages. 11.4% are from ip:new. Banned keys: another 10 denials a second, which are not counted here. |  | ",
+		},
+		"a ban that stops all denials is not an incident": {
+			`model({ pages: { denied: 40, banned: 10, denied_keys: [key("ip:bot", 40, 59)] } },
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] },
+				{ overrides: [ban("pages", "ip:bot")], acts: [{ act: "ban", rule: "pages", key: "ip:bot", at: now - 3000 }] })`,
+			"calm | The top denied key is banned | Rule pages denies all of its requests, 40 a second. Keys that are not banned: 0 denials a second. | ip:bot | ",
+		},
+		"the key of the headline stays while it is not far behind": {
+			`(() => { const m = model({ pages: { allowed: 9, denied: 50, denied_keys: [key("ip:a", 22, 60), key("ip:b", 28, 60)] } },
+				{ pages: [...steps(168, [0, 0, 45]), ...steps(12, [250, 0, 45])] });
+				m.told = { rule: "pages", culprit: { key: "ip:a" } };
+				return m; })()`,
+			"bad | 50 denials a second since TIME (1 minute) | Another 56% are from ip:b. | ip:a | ban",
+		},
+		"the key of the headline goes if it is far behind": {
+			`(() => { const m = model({ pages: { allowed: 9, denied: 50, denied_keys: [key("ip:a", 18, 60), key("ip:b", 32, 60)] } },
+				{ pages: [...steps(168, [0, 0, 45]), ...steps(12, [250, 0, 45])] });
+				m.told = { rule: "pages", culprit: { key: "ip:a" } };
+				return m; })()`,
+			"bad | 50 denials a second since TIME (1 minute) | Another 36% are from ip:a. | ip:b | ban",
+		},
+		"so does its rule": {
+			`(() => { const m = model({ login: { denied: 20, denied_keys: [key("ip:bot", 20, 300)] },
+				pages: { denied: 22, denied_keys: [key("ip:office", 22, 60)] } },
+				{ login: [...steps(120, [0, 0, 0]), ...steps(60, [100, 0, 0])], pages: [...steps(168, [0, 0, 0]), ...steps(12, [110, 0, 0])] });
+				m.told = { rule: "login", culprit: { key: "ip:bot" } };
+				return m; })()`,
+			"bad | 20 denials a second since TIME (5 minutes) | Rule pages denies 22 a second since TIME (1 minute), 100% of them from ip:office. | ip:bot | ban",
+		},
+		"a raise that ended is said": {
+			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) },
+				{ acts: [{ act: "raise", rule: "pages", key: "ip:a", at: now - 90_000, ended: { why: "expired", at: now - 30_000 } }] })`,
+			"calm | Nothing unusual | 0% of 100 decisions a second are denials. At TIME the raise of ip:a ended. |  | ",
+		},
+		"an instance that starts again and again is not calm": {
+			`(() => { const m = model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) });
+				for (let i = 1; i < 4; i++) m.addState({ ...m.state, at: now + i, instances: [m.state.instances[0], { name: "web-" + i, started_at: now + i }] });
+				return m; })()`,
+			"warn | Instances restart often | An instance on web starts again and again. Take it out of the load balancer, and read its log. |  | ",
+		},
+		"nor is one whose name stays": {
+			`(() => { const m = model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) });
+				for (let i = 1; i < 4; i++) m.addState({ ...m.state, at: now + i, instances: [m.state.instances[0], { name: "web-1", started_at: now + i }] });
+				return m; })()`,
+			"warn | Instances restart often | An instance on web starts again and again. Take it out of the load balancer, and read its log. |  | ",
+		},
+		"a rolling deploy of a host is calm": {
+			`(() => { const m = model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) });
+				m.addState({ ...m.state, at: now + 1, instances: [m.state.instances[0], ...[1, 2, 3].map((i) => ({ name: "web-" + i, started_at: now - i }))] });
+				return m; })()`,
+			"calm | Nothing unusual | 0% of 100 decisions a second are denials. |  | ",
 		},
 		"a key of many is no other one": {
 			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 10, 59), key("ip:b", 10, 59)] } },
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] })`,
-			"bad | 40 denials a second since TIME (1 minute) | 100% of all decisions. 100% of these denials come from rule pages, for many keys. 25% are from ip:a. 25% are from ip:b. |  | ",
+			"bad | 40 denials a second since TIME (1 minute) | 100% of all decisions. All come from rule pages, for many keys. 25% are from ip:a. 25% are from ip:b. |  | ",
 		},
 		"a raised key may be denied no more": {
 			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 40, 59)] } },
@@ -177,17 +241,21 @@ func TestConsoleOutages(t *testing.T) {
 		const { causes } = await import("./causes.js");
 		const m = new Model();
 		const degraded = { 20: 1, 60: 40, 61: 50, 62: 2, 150: 3 };
+		const said = () => causes(m).map((c) => c.at + " " + c.text).join(", ");
 		const allowed = { 20: 0, 150: 5000 };
 		m.setHistory({ step_s: 5, steps: Array.from({ length: 180 }, (_, i) =>
 			({ at: 1000 + 5 * i, rules: {}, total: [allowed[i] ?? 50, 0, 0, 0, degraded[i] ?? 0, 0] })) });
-		return causes(m).map((c) => c.at + " " + c.text).join(", ");`)
-	if want := "1300000 the store failed, or was too slow, 1345000 the store decided everything again"; got != want {
+		const first = said();
+		m.addState({ at: 1302000, instances: [{ name: "a-1", started_at: 1302000 }] });
+		return first + ", " + said();`)
+	if want := "1300000 the store failed, or was too slow, 1315000 the store decided everything again, " +
+		"1302000 a-1 started, 1302000 the store was away already, or too slow, 1315000 the store decided everything again"; got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}
 }
 
 // After a restart the page has the name of the new process, the key of all requests is never a
-// client, and a limit that is nearly full has no time until it is.
+// client, a limit that is nearly full has no time until it is, and the store has one state.
 func TestConsoleNamesAndTimes(t *testing.T) {
 	t.Parallel()
 	got := operate(t).console(withToken()).awaited(`
@@ -195,12 +263,14 @@ func TestConsoleNamesAndTimes(t *testing.T) {
 		const status = await import("./status.js");
 		const model = new Model();
 		model.access = { instance: "old-1" };
-		model.addState({ at: 1, store: {}, rules: [], instances: [
-			{ name: "new-2", self: true, started_at: 0, decisions_per_s: 0, config: { hash: "", loaded_at: 0, error: { text: "x", at: 0 } } },
-			{ name: "b", started_at: 0, decisions_per_s: 0, config: { hash: "", loaded_at: 0, error: { text: "x", at: 0 } } }] });
+		model.addState({ at: 1, store: { kind: "redis", state: "slow" }, rules: [], instances: [
+			{ name: "new-2", store: "up", self: true, started_at: 0, decisions_per_s: 0, config: { hash: "", loaded_at: 0, error: { text: "x", at: 0 } } },
+			{ name: "b", store: "down", started_at: 0, decisions_per_s: 0, config: { hash: "", loaded_at: 0, error: { text: "x", at: 0 } } }] });
 		status.start({ model });
 		status.draw();
 		const name = document.querySelector("#instance").textContent;
+		const stores = [document.querySelector("#fact-store").textContent.slice(0, 10),
+			...[...document.querySelectorAll("#instances td:nth-child(2)")].slice(0, 2).map((e) => e.textContent)];
 		const failed = / on (.*);/.exec(document.querySelector("#config-error-since").textContent)[1];
 
 		const { isShared } = await import("./key_breadth.js");
@@ -212,8 +282,8 @@ func TestConsoleNamesAndTimes(t *testing.T) {
 			limits: [{ limit: "6/h", capacity: 6, remaining: 5, reset_after_s: 0.3, allowed: true }] }] });
 		await new Panel({ model, cannotAct: () => "" }, element).open("ip:1", null);
 		globalThis.fetch = ask;
-		return [name, failed, all, element.querySelector(".limit-text").textContent].join(", ");`)
-	if want := "new-2, new-2 and b, true, 5 of 6 remain"; got != want {
+		return [...stores, name, failed, all, element.querySelector(".limit-text").textContent].join(", ");`)
+	if want := "Redis slow, slow, down, new-2, new-2 and b, true, 5 of 6 remain"; got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}
 }

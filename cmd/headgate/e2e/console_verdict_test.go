@@ -258,7 +258,7 @@ func TestConsoleStoreDown(t *testing.T) {
 	redis.Stop()
 	p.until("it says so", says("#verdict-title", "The store is down"))
 	p.until("it says what is done", says("#verdict-detail", "when_store_fails: share"))
-	p.until("one is not known", says("#fact-fleet", "1 of 2 instances known"))
+	p.until("one is not known", says("#fact-fleet", "Other instances not known")+" && "+says("#alone", "2 instances were known at "))
 	p.until("nothing is said of what cannot be read", says("#overrides-none", "The store is down")+
 		` && document.querySelector("#actions-none").hidden`)
 	p.click("#rules-rows .mode")
@@ -319,6 +319,7 @@ func TestConsoleNamesTheChange(t *testing.T) {
 	p.until("it is switched", says("#result", "Switched rule wide to mode shadow until "))
 	p.until("the page is not calm", says("#verdict-title", "Rule wide is switched by hand")+
 		` && document.body.dataset.level === "warn"`)
+	p.until("the change is one click away", `!document.querySelector("#culprit-change").hidden`)
 	p.until("its keys are denied no more", rowOf("ip:192.0.2.1")+`?.textContent.match(/ denied, \d.* would be denied/)`)
 }
 

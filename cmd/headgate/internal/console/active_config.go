@@ -9,26 +9,17 @@ import (
 
 // configView is the configuration in force, beside the files.
 type configView struct {
-	Files    []config.Text `json:"files"` // as they are now
-	Hash     string        `json:"hash"`
-	LoadedAt *int64        `json:"loaded_at"`
-	Error    *loadFault    `json:"error"` // null: the last load succeeded
-	Rules    []ruleView    `json:"rules"`
-	Changes  []change      `json:"changes"` // the last ones, the oldest first
-	Grafana  string        `json:"grafana,omitempty"`
+	Files   []config.Text `json:"files"`  // as they are now
+	Faults  []faultView   `json:"faults"` // null: the last load succeeded
+	Rules   []ruleView    `json:"rules"`
+	Changes []change      `json:"changes"` // the last ones, the oldest first
+	Grafana string        `json:"grafana,omitempty"`
 
 	Overrides []httpapi.Override `json:"overrides"`
 	Modes     []httpapi.Mode     `json:"modes"`
 }
 
-// loadFault is why the files are not in force.
-type loadFault struct {
-	Text string `json:"text"`
-	At   *int64 `json:"at"`
-
-	Faults []faultView `json:"faults"` // all that Text has
-}
-
+// faultView is why the files are not in force.
 type faultView struct {
 	File string `json:"file"` // empty: not of a line
 	Line int    `json:"line"`
@@ -55,7 +46,7 @@ type ruleView struct {
 func (h *Handler) serveConfig(w http.ResponseWriter, _ *http.Request) error {
 	now := h.loaded.Load()
 	v := configView{
-		Hash: now.config.Hash, LoadedAt: millis(now.at), Rules: h.ruleViews(now.config),
+		Rules:     h.ruleViews(now.config),
 		Overrides: httpapi.Overrides(h.options.Overrides, now.config.Masked),
 		Modes:     httpapi.Modes(h.options.Overrides, now.config.Masked),
 		Changes:   append([]change{}, now.changes...), // a list, and not null
@@ -69,10 +60,8 @@ func (h *Handler) serveConfig(w http.ResponseWriter, _ *http.Request) error {
 		err = now.err
 	}
 	if err != nil {
-		v.Error = &loadFault{Text: config.WithoutPasswords(err.Error()), At: millis(now.errAt)}
 		for _, f := range config.Faults(err) {
-			v.Error.Faults = append(v.Error.Faults,
-				faultView{f.File, f.Line, config.WithoutPasswords(f.Text)})
+			v.Faults = append(v.Faults, faultView{f.File, f.Line, config.WithoutPasswords(f.Text)})
 		}
 	}
 	return reply(w, v)

@@ -9,7 +9,7 @@ type counts [6]uint64
 const (
 	allowed = iota
 	denied
-	shadowDenied
+	shadowDenied // also allowed
 	failed
 	degraded // also one of the others
 	banned   // also denied
@@ -35,7 +35,7 @@ func (c counts) since(before counts) counts {
 }
 
 // decisions returns how many decisions c holds.
-func (c counts) decisions() uint64 { return c[allowed] + c[denied] + c[shadowDenied] + c[failed] }
+func (c counts) decisions() uint64 { return c[allowed] + c[denied] + c[failed] }
 
 // rates are counts for each second.
 type rates [6]float64

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/internal/problem"
@@ -17,13 +16,11 @@ import (
 
 // keyState is what applies to a key, and what it has used.
 type keyState struct {
-	Rule     string            `json:"rule"`
-	Mode     string            `json:"mode"`
-	Banned   bool              `json:"banned"`
-	Until    *int64            `json:"until"`    // of the ban
-	Override *httpapi.Override `json:"override"` // as in /v1/overrides; null: none
-	Limits   []limitState      `json:"limits"`
-	Permits  *permitState      `json:"permits"` // null: the rule has none
+	Rule    string       `json:"rule"`
+	Mode    string       `json:"mode"`
+	Banned  bool         `json:"banned"`
+	Limits  []limitState `json:"limits"`
+	Permits *permitState `json:"permits"` // null: the rule has none
 }
 
 type limitState struct {
@@ -91,15 +88,9 @@ func (h *Handler) peek(
 		return s, false, err
 	}
 	s = keyState{
-		Rule: rule.Name, Mode: terms.Mode.String(), Banned: terms.Banned,
-		Until:  millis(terms.Until),
-		Limits: []limitState{},
+		Rule: rule.Name, Mode: terms.Mode.String(), Banned: terms.Banned, Limits: []limitState{},
 	}
-	if o, found := h.options.Overrides.Find(rule.Name, key); found {
-		o.Note = h.loaded.Load().config.Masked(o.Note)
-		shown := httpapi.NewOverride(&o)
-		s.Override, used = &shown, true
-	}
+	_, used = h.options.Overrides.Find(rule.Name, key)
 	for _, l := range terms.Limits {
 		d, err := h.options.Store.Take(ctx, headgate.Request{Key: key, Limit: l})
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
+	"github.com/headgate/headgate/cmd/headgate/internal/metrics"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
@@ -50,6 +51,7 @@ func (c *console) prometheus(rule string) (sum counts) {
 			}
 		}
 	}
+	sum[allowed] += sum[shadowDenied] // what a rule in shadow would deny is allowed
 	return sum
 }
 
@@ -192,6 +194,31 @@ func TestTheStoreAgreesWithTheExchange(t *testing.T) {
 		if store != at.want || own != at.want || (s.state.Alone == "") != (at.err == nil) {
 			t.Errorf("%v: the store is %s and %s; %q", at.err, store, own, s.state.Alone)
 		}
+	}
+}
+
+// A store whose p99 is near the bound does not change its state all the time, and the state is that
+// of the times that are shown: those of all instances.
+func TestTheStoreStaysSlow(t *testing.T) {
+	c, now := newConsole(t, opened(t, redistest.Start(t).URL())), time.Now()
+	r := &runner{
+		handler: c.Handler, fleet: c.fleet, rules: ruleList{handler: c.Handler},
+		sampler: newSampler(c.metrics, c.options.Statistics, now), common: newHistory(0),
+	}
+	r.own = r.snapshot()
+	other := &snapshot{ID: "b"}
+	r.peers = map[string]peer{"b": {other, now}}
+	var got []string
+	for _, bound := range []float64{.05, .1, .05, .025, .05} {
+		r.own.Calls = make([]uint64, len(metrics.CallBounds())+1)
+		other.Calls = slices.Clone(r.own.Calls)
+		r.own.Calls[0], other.Calls[slices.Index(metrics.CallBounds(), bound)] = 9, 991
+		s := &seen{}
+		s.take(t, string(r.state(now)))
+		got = append(got, s.state.Store.State)
+	}
+	if want := []string{storeUp, storeSlow, storeSlow, storeUp, storeUp}; !slices.Equal(got, want) {
+		t.Errorf("got %v; want %v", got, want)
 	}
 }
 

@@ -50,6 +50,7 @@ type runner struct {
 	under     bool      // one is under way
 	asked     time.Time // when the last one began
 	failed    error     // of the last one
+	isSlow    bool      // the store, for the viewers
 }
 
 // peer is another instance.

@@ -48,8 +48,9 @@ func (s *sampler) sample(now time.Time) {
 	s.total = counts{}
 	clear(s.now)
 	s.metrics.Rules(func(rule string, c metrics.Counts) {
+		passed := c.Allowed + c.ShadowDenied
 		s.count(step, ruleID{name: rule},
-			counts{c.Allowed, c.Denied, c.ShadowDenied, c.Failed, c.Degraded, c.Banned})
+			counts{passed, c.Denied, c.ShadowDenied, c.Failed, c.Degraded, c.Banned})
 	})
 	s.statistics.Rules(func(c *envoy.Counters) { s.count(step, idOf(c), countsOf(c)) })
 	failures := s.statistics.RedisError.Load()
@@ -86,7 +87,8 @@ func countsOf(c *envoy.Counters) counts {
 	over := c.OverLimit.Load() // before ShadowMode, so that no hit in shadow counts as denied
 	shadow := c.ShadowMode.Load()
 	return counts{
-		allowed: c.WithinLimit.Load(), denied: over - min(over, shadow), shadowDenied: shadow,
+		allowed: c.WithinLimit.Load() + shadow, shadowDenied: shadow,
+		denied: over - min(over, shadow),
 	}
 }
 

@@ -83,19 +83,23 @@ const (
 )
 
 // slowStore is the p99 from which a store counts as slow: half of the time budget of a decision,
-// after which a fallback decides.
+// after which a fallback decides. It is slow until the p99 is a fifth lower.
 const slowStore = 50 * time.Millisecond
 
 // storeState returns the state of the store whose calls have this p99. It agrees with the last
 // exchange, which may know more than the last ping.
 func (r *runner) storeState(p99 *int64) string {
 	isLate := errors.Is(r.failed, context.DeadlineExceeded)
+	least := slowStore
+	if r.isSlow {
+		least -= slowStore / 5
+	}
 	switch o := r.handler.options; {
 	case o.Redis == nil:
 		return storeMemory
 	case !o.StoreUp() || r.failed != nil && !isLate:
 		return storeDown
-	case isLate || p99 != nil && *p99 >= slowStore.Microseconds():
+	case isLate || p99 != nil && *p99 >= least.Microseconds():
 		return storeSlow
 	}
 	return storeUp
@@ -112,7 +116,7 @@ func (r *runner) snapshot() *snapshot {
 		Instance: instance{
 			Name: h.instance, At: s.read.UnixMilli(), Started: h.started.UnixMilli(),
 			Version: h.options.Version,
-			Config:  h.loaded.Load().state(), Store: r.storeState(p99), P50: p50, P99: p99,
+			Config:  h.loaded.Load().state(), Store: r.storeState(nil), P50: p50, P99: p99,
 		},
 		Rates: make(map[string]rates, len(s.now)),
 	}

@@ -102,7 +102,7 @@ func (r *runner) state(now time.Time) []byte {
 			others = append(others, p.snapshot)
 		}
 	}
-	r.own.Instance.Store = r.storeState(r.own.Instance.P99) // there may have been an exchange
+	r.own.Instance.Store = r.storeState(nil) // there may have been an exchange
 	s := merge(&r.rules, r.own, others, r.common.decisions())
 	if d := r.handler.denied.Load(); d != nil {
 		s.DeniedSince = d.since.UnixMilli()
@@ -111,7 +111,9 @@ func (r *runner) state(now time.Time) []byte {
 		s.Alone = whyAlone(r.failed)
 	}
 	o := r.handler.options
-	s.Store.Kind, s.Store.Name, s.Store.State = "redis", o.StoreAs, r.own.Instance.Store
+	s.Store.Kind, s.Store.Name = "redis", o.StoreAs
+	s.Store.State = r.storeState(s.Store.P99)
+	r.isSlow = s.Store.State == storeSlow
 	s.Store.Then = o.WithoutStore()
 	if o.Redis == nil {
 		s.Store.Kind, s.Store.State = "memory", storeUp

@@ -170,12 +170,9 @@ func TestConsoleOfWrongFile(t *testing.T) {
 		t.Fatal("the file was accepted")
 	}
 	var v struct {
-		Files []struct{ Text string }
-		Error struct {
-			Text   string
-			Faults []config.Place
-		}
-		Rules []struct {
+		Files  []struct{ Text string }
+		Faults []config.Fault
+		Rules  []struct {
 			Name   string
 			Limits []string
 		}
@@ -184,8 +181,8 @@ func TestConsoleOfWrongFile(t *testing.T) {
 	if strings.Contains(text, consoleToken) || len(v.Files) != 1 || v.Files[0].Text != "rules: [{name: r, limits: 9/x}]\nstore: (hidden)\n" {
 		t.Errorf("the files are shown as %s", text)
 	}
-	if f := v.Error.Faults; len(f) != 1 || f[0].File != s.o.Files[0] || f[0].Line != 1 || !strings.Contains(v.Error.Text, "9/x") {
-		t.Errorf("the error is %+v", v.Error)
+	if f := v.Faults; len(f) != 1 || f[0].File != s.o.Files[0] || f[0].Line != 1 || !strings.Contains(f[0].Text, "9/x") {
+		t.Errorf("the errors are %+v", v.Faults)
 	}
 	if len(v.Rules) != 1 || v.Rules[0].Limits[0] != "9/h" {
 		t.Errorf("the rules are %+v", v.Rules)

@@ -73,9 +73,9 @@ export function caution({ act, rule, key }, model) {
 
 function fleet(model) {
   if (model.state.store.state === "down") return "This fails as long as the store is down.";
-  const n = Math.max(model.fleet, model.state.instances.length);
-  return n > 1 ? `It takes effect on all ${number(n)} instances within a second.`
-    : "It takes effect within a second.";
+  if (model.fleet === 1) return "It takes effect within a second.";
+  return `It takes effect on all ${model.isPartial ? "" : `${number(model.fleet)} `
+  }instances within a second.`;
 }
 
 function banText({ rule, key, also }, state, until, model) {

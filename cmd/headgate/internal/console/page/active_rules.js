@@ -3,7 +3,7 @@
 import { byId, h, setText, show } from "./dom.js";
 import { plural } from "./format.js";
 import { drawLines, Few, Rows } from "./rows.js";
-import { ago, time, timeOfDay, utc } from "./times.js";
+import { timeOfDay } from "./times.js";
 
 let app, rows;
 let shown = ""; // the files that are shown
@@ -19,21 +19,13 @@ export function draw() {
   const { config } = app.model;
   show(byId("active-rules"), config !== null);
   if (!config) return;
-  drawLoaded(config);
   drawChange(config.changes.at(-1));
   rows.set(few.of(config.rules), (rule) => rule.name);
-  const files = JSON.stringify([config.files, config.error]);
+  const files = JSON.stringify([config.files, config.faults]);
   if (files === shown) return;
   shown = files;
-  byId("files").replaceChildren(...config.files.map((file) => makeFile(file, config.error)));
+  byId("files").replaceChildren(...config.files.map((file) => makeFile(file, config.faults)));
   showWrong();
-}
-
-function drawLoaded({ hash, loaded_at, error }) {
-  const at = loaded_at ?? 0;
-  setText(byId("loaded"), `Loaded ${ago(at)}, at ${time(at)}; version ${hash.slice(0, 8)}.`
-    + (error ? " The files have changed since, and have an error." : ""));
-  byId("loaded").title = utc(at);
 }
 
 // drawChange shows what the last load changed.
@@ -98,12 +90,8 @@ function goTo(file, line) {
   element.classList.add("pointed");
 }
 
-// faultsOf returns the errors of a file, each with its line.
-const faultsOf = (name, error) => (error?.faults ?? [])
-  .filter((fault) => fault.line > 0 && fault.file === name);
-
-function makeFile({ name, text }, error) {
-  const faults = faultsOf(name, error);
+function makeFile({ name, text }, all) {
+  const faults = (all ?? []).filter((fault) => fault.line > 0 && fault.file === name);
   const lines = text.replace(/\n$/, "").split("\n").map((line, i) => {
     const item = h("li", { id: lineId(name, i + 1) }, h("code", {}, line || " "));
     for (const fault of faults.filter((f) => f.line === i + 1)) {

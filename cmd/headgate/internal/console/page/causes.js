@@ -15,7 +15,7 @@ export function causes(model) {
   }));
   const ends = (model.acts ?? []).filter((a) => a.ended?.why === "expired")
     .map((a) => ({
-      at: a.ended.at ?? a.until, rules: new Set([a.rule]),
+      at: a.ended.at ?? a.until, rules: new Set([a.rule]), isEnd: true,
       text: a.act === "mode" ? `the switch of rule ${a.rule} ended`
         : `the ${a.act} of ${brief(a.key ?? "")} ended`,
     }));
@@ -27,13 +27,13 @@ const pause = 6; // steps without a decision of the kind, after which the store 
 // outages says when decisions without the store began and ended. A single one is none, nor are a
 // few of very many: they trouble nobody.
 function outages(model) {
-  const { counts: { degraded, allowed, denied, shadow_denied }, from, step_s } = model.history(null);
-  const many = degraded.map((n, i) =>
-    n > 1 && n >= 0.01 * (allowed[i] + denied[i] + shadow_denied[i]));
+  const { counts: { degraded, allowed, denied }, from, step_s, startOf } = model.history(null);
+  const many = degraded.map((n, i) => n > 1 && n >= 0.01 * (allowed[i] + denied[i]));
   const isOut = many.map((_, i) => many.slice(Math.max(0, i - pause), i + 1).some(Boolean));
   return isOut.flatMap((out, i) => (i === 0 || out === isOut[i - 1] ? [] : [{
-    at: (from + i * step_s) * 1000, rules: null,
-    text: out ? "the store failed, or was too slow" : "the store decided everything again",
+    at: startOf(out ? i : i - pause), rules: null,
+    text: !out ? "the store decided everything again" : startOf(i) > (from + i * step_s) * 1000
+      ? "the store was away already, or too slow" : "the store failed, or was too slow",
   }]));
 }
 

@@ -10,6 +10,8 @@ export class Model {
   acts = null;
   connection = { live: false, error: "", at: 0 };
   fleet = 0; // instances when all were known; 0: they never were
+  wholeAt = 0; // when they were
+  told = null; // the verdict that is shown
   comings = []; // when instances started, or were gone, as causes
   #states = [];
   #partial = new Set(); // starts of the steps without data from other instances
@@ -42,7 +44,8 @@ export class Model {
     if (state.at < this.state?.at) this.#states = []; // of another instance, whose clock is behind
     this.#noteInstances(state);
     this.#states.push(state);
-    if (!state.alone) this.fleet = state.instances.length + (state.more_instances ?? 0);
+    const n = state.instances.length + (state.more_instances ?? 0);
+    if (!state.alone) [this.fleet, this.wholeAt] = [n, state.at];
     if (this.#states.length > averaged) this.#states.shift();
     return true;
   }
@@ -51,11 +54,12 @@ export class Model {
   #noteInstances({ at, alone, instances }) {
     const oldest = at - steps * this.#step_s * 1000;
     const started = instances.filter((i) => i.started_at > oldest)
-      .map((i) => ({ at: i.started_at, rules: null, text: `${i.name} started` }));
+      .map((i) => ({ at: i.started_at, rules: null, text: `${i.name} started`, who: i.name }));
     const gone = alone || this.state?.alone ? [] : (this.state?.instances ?? [])
       .filter((old) => !instances.some((i) => i.name === old.name))
       .map((i) => ({ at, rules: null, text: `${i.name} was gone` }));
-    const before = this.comings.filter((c) => c.at > oldest && !started.some((s) => s.text === c.text));
+    const before = this.comings.filter((c) => c.at > oldest && !started.some((s) =>
+      s.at === c.at && s.text === c.text));
     this.comings = [...before, ...started, ...gone];
   }
 
@@ -66,6 +70,11 @@ export class Model {
     return {
       step_s: this.#step_s, from: this.#steps[0].at, counts: Object.fromEntries(counts),
       gaps: this.#steps.map((step) => this.#partial.has(step.at)),
+      startOf: (i) => { // when a step began, or the first instance started if that was in it
+        const at = (this.#steps[0].at + i * this.#step_s) * 1000;
+        const first = Math.min(...(this.state?.instances ?? []).map((one) => one.started_at));
+        return first < at + this.#step_s * 1000 ? Math.max(at, first) : at;
+      },
     };
   }
 

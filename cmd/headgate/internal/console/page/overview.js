@@ -60,6 +60,7 @@ export function drawHistory() {
 
 function drawVerdict() {
   const verdict = judge(app.model);
+  app.model.told = verdict;
   ({ culprit, rule } = verdict);
   document.body.dataset.level = verdict.level;
   setText(byId("verdict-sign"), signs[verdict.level]);
@@ -91,7 +92,7 @@ function speak({ level, title, culprit: key }) {
   setText(byId("verdict-live"), key ? `${title}. ${brief(key.key)} in rule ${key.rule}` : title);
 }
 
-function drawAdvice({ advice }) {
+function drawAdvice({ advice, hasChange }) {
   const kind = culprit?.kind ?? app.model.rule(rule)?.kind;
   const isDomain = kind === "domain";
   const why = app.cannotAct(kind);
@@ -100,10 +101,10 @@ function drawAdvice({ advice }) {
     setText(byId(id), `${id === "culprit-ban" ? "Ban" : "Raise"} ${brief(culprit?.key ?? "")}…`);
     disable(byId(id), why || (culprit ? cutOff(culprit.key) : ""));
   }
-  show(byId("culprit-change"), advice === "change");
+  show(byId("culprit-change"), advice === "change" || Boolean(hasChange));
   show(byId("culprit-mode"), advice === "mode" || (advice === "change" && !isDomain));
   setText(byId("culprit-mode"), advice === "change" ? `Switch ${rule} to shadow…`
-    : "Change the mode…");
+    : `Change the mode of ${rule}…`);
   disable(byId("culprit-mode"), why);
   show(byId("culprit-look"), culprit !== null);
   show(byId("culprit-domain"), isDomain && culprit !== null);
@@ -115,7 +116,7 @@ function drawNumbers(rules) {
   const chosen = rules.filter((rule) => app.rule === null || rule.name === app.rule);
   const sum = (name) => chosen.reduce((total, rule) => total + rule[name], 0);
   const [allowed, denied] = [sum("allowed"), sum("denied")];
-  const total = allowed + denied + sum("shadow_denied");
+  const total = allowed + denied;
   show(byId("numbers-rule"), app.rule !== null);
   setText(byId("numbers-name"), app.rule ?? "");
   setText(byId("n-allowed"), rate(allowed));

@@ -7,7 +7,6 @@ import { drawLines, Rows } from "./rows.js";
 import { ago, time, timeOfDay, utc } from "./times.js";
 
 const most = 3; // errors of the files in the banner
-const stores = { up: "up", slow: "slow", down: "down", memory: "up" };
 
 let app, rows;
 
@@ -34,9 +33,8 @@ export function draw() {
 }
 
 function aloneText(why) {
-  const { fleet } = app.model;
-  const rest = fleet > 1 ? ` ${plural(fleet - 1, "other instance")} ${
-    fleet > 2 ? "were" : "was"} known before.` : "";
+  const { fleet, wholeAt } = app.model;
+  const rest = fleet > 1 ? ` ${fleet} instances were known at ${time(wholeAt)}.` : "";
   return `Numbers of this instance only: ${why}${why.endsWith(".") ? "" : "."}${rest}`;
 }
 
@@ -45,17 +43,15 @@ const brief = (hash) => hash.slice(0, 8);
 function drawFleet(state) {
   const mixed = state.instances.some((i) => i.differs);
   const n = state.instances.length + (state.more_instances ?? 0);
-  const { fleet, isPartial } = app.model;
-  const text = !isPartial ? plural(n, "instance")
-    : fleet ? `${n} of ${plural(fleet, "instance")} known` : "Other instances not known";
+  const text = app.model.isPartial ? "Other instances not known" : plural(n, "instance");
   setText(byId("fact-fleet"), text + (mixed ? ", with different rules" : ""));
-  byId("fact-fleet").dataset.state = mixed || isPartial ? "warn" : "good";
+  byId("fact-fleet").dataset.state = mixed || app.model.isPartial ? "warn" : "good";
   rows.set(state.instances, (i) => i.name);
 }
 
 function drawStore({ kind, name, state, p99_us }) {
   const element = byId("fact-store");
-  const text = kind === "memory" ? "Store memory" : `Redis ${stores[state]}`;
+  const text = kind === "memory" ? "Store memory" : `Redis ${state}`;
   setText(element, state === "down" ? text : `${text}, decisions p99 ${latency(p99_us)}`);
   element.title = name;
   element.dataset.state = { up: "good", slow: "warn", down: "bad" }[state] ?? "good";
@@ -96,7 +92,7 @@ function makeRow({ name }) {
     element,
     update(i) {
       setText(self, i.self ? "(this one)" : "");
-      setText(store, i.store);
+      setText(store, i.store === "up" ? app.model.state.store.state : i.store);
       setText(decisions, number(i.decisions_per_s));
       setText(p50, latency(i.p50_us));
       setText(p99, latency(i.p99_us));

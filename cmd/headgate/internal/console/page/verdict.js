@@ -11,18 +11,18 @@ const share = 0.05; // of the decisions of a rule, above which denials are many
 const culpable = 0.3; // of the denials of a rule, above which one key is at fault
 const notable = 0.1; // of them, above which a further key is named
 
-// judge returns {level, title, detail, culprit, seen, rule, advice}: level is none, calm, warn or
-// bad. Culprit is the key at fault, or null, and seen what it asked for. Advice says what can be done with it or with the rule:
-// "ban", "look", "mode" or "change"; "" is nothing.
+// judge returns {level, title, detail, culprit, seen, rule, advice, hasChange}: level is none, calm,
+// warn or bad. Culprit is the key at fault, or null, and seen what it asked for. Advice says what can
+// be done with it or with the rule: "ban", "look", "mode" or "change"; "" is nothing.
 export function judge(model, now = Date.now()) {
   return { detail: "", culprit: null, seen: "", rule: null, advice: "", ...judged(model, now) };
 }
 
 function judged(model, now) {
-  const rules = model.rules();
+  const rules = model.rules().map((rule) => ({ ...rule, banned: bannedOf(model, rule) }));
   const sum = (name) => rules.reduce((total, rule) => total + rule[name], 0);
   const [denied, banned] = [sum("denied"), sum("banned")];
-  const total = sum("allowed") + denied + sum("shadow_denied");
+  const total = sum("allowed") + denied;
   if (model.state.store.state === "down") return storeDown(model, sum("error"), sum("degraded"));
   if (isSilent(model.history(null)) && total + sum("error") === 0) {
     return { level: "none", title: "No decisions in the last 15 minutes" };
@@ -43,6 +43,8 @@ function calm(model, rules, keys, { denied, banned, total }) {
   if (switched.length > 0) return switchedByHand(model, switched);
   const detail = differences(model);
   if (detail !== "") return { level: "warn", title: "Instances have different rules", detail };
+  const restarts = restartText(model);
+  if (restarts) return { level: "warn", title: "Instances restart often", detail: restarts };
   const held = mostDenied(keys.filter((k) => k.banned && k.mode === "enforce"), banned);
   if (held && held.per_s >= loud) {
     const open = keys.filter((k) => k.key === held.key && !k.banned).map((k) => k.rule);
@@ -53,13 +55,24 @@ function calm(model, rules, keys, { denied, banned, total }) {
         + `Keys that are not banned: ${rate(Math.max(0, denied - banned))} denials a second.`,
     };
   }
+  const end = causes(model).findLast((c) => c.isEnd); // of a ban, a raise or a switch
   const isOld = model.state.instances.some((i) => i.config?.error);
   return {
     level: isOld ? "warn" : "calm",
     title: isOld ? "The files have errors, and the traffic is as usual" : "Nothing unusual",
-    detail: total === 0 ? "No decisions in the last seconds."
-      : `${percent(denied / total)} of ${rate(total)} decisions a second are denials.`,
+    detail: (total === 0 ? "No decisions in the last seconds."
+      : `${percent(denied / total)} of ${rate(total)} decisions a second are denials.`)
+      + (end ? ` At ${timeOfDay(end.at)} ${end.text}.` : ""),
   };
+}
+
+// restartText says on which host two instances have ended soon after their start, or is "".
+function restartText({ comings, state: { instances } }) {
+  const hosts = comings.filter((c) => c.who && !instances.some((i) => i.started_at === c.at))
+    .map((c) => c.who.replace(/-\d+$/, ""));
+  const host = hosts.find((name, i) => hosts.indexOf(name) !== i);
+  return host ? `An instance on ${host} starts again and again. Take it out of the load balancer, `
+    + "and read its log." : "";
 }
 
 // differences says which rules of other instances differ from those of this one, and how, or "".
@@ -85,7 +98,7 @@ function switchedByHand(model, rules) {
   return {
     level: "warn", rule: first.name, advice: "mode",
     title: `${rules.length === 1 ? `Rule ${first.name} is` : `${rules.length} rules are`
-    } switched by hand`,
+    } switched by hand`, hasChange: causes(model).findLast((c) => c.lines)?.rules?.has(first.name),
     detail: rules.slice(0, 3).map((r) => switchText(model, r)).join(" "),
   };
 }
@@ -113,9 +126,9 @@ const idleText = (keys) => keys.slice(0, 3).map((k) =>
     rate(k.per_s)} of its requests a second pass the rule.`).join(" ");
 
 function storeSlow(model, degraded, { denied, banned, now }) {
-  const { counts, step_s, from } = model.history(null);
+  const { counts, step_s, startOf } = model.history(null);
   const first = rising(counts.degraded, degraded * step_s, 1);
-  const start = degraded > 0 && first > 0 ? ` since ${time((from + first * step_s) * 1000, now)}` : "";
+  const start = degraded > 0 && first > 0 ? ` since ${time(startOf(first), now)}` : "";
   return {
     level: "warn", title: `The store is slow${start}`,
     detail: (degraded > 0 ? `Requests wait for it, and ${rate(degraded)} decisions a second are `
@@ -147,29 +160,34 @@ function storeDown(model, errors, degraded) {
 }
 
 // incidents returns what troubles clients, the worst first: rules with many denials of keys that are
-// not banned, or if there are none all rules together.
+// not banned. The one in the headline stays there as long as it can.
 function incidents(model, rules, keys) {
   const open = keys.filter((k) => !k.banned && k.mode === "enforce");
-  const found = rules.map((rule) => ({
-    rule, free: notBanned(rule), sources: sources(rule), history: model.history(rule.name), decisions: decisions(rule),
-    keys: open.filter((k) => k.rule === rule.name),
-  })).sort((a, b) => b.free - a.free);
-  const high = found.filter(isHigh);
-  if (high.length > 0 || found.length === 0) return high;
-  const sum = (name) => found.reduce((total, f) => total + f[name], 0);
-  const all = {
-    ...found[0], free: sum("free"), decisions: sum("decisions"), history: model.history(null),
-    worst: found[0].free, keys: open, sources: sum("sources"),
-  };
-  return isHigh(all) ? [all] : [];
+  return rules.map((rule) => ({
+    rule, free: notBanned(rule), weight: weight(model, rule.name, notBanned(rule)),
+    history: model.history(rule.name), decisions: rule.allowed + rule.denied,
+    keys: open.filter((k) => k.rule === rule.name), // and how many the rule denies:
+    sources: rule.denied_keys.filter((k) => k.per_s >= 0.05).length,
+  })).filter(isHigh).sort((a, b) => b.weight - a.weight);
 }
 
 // notBanned is 0 after a rule was switched by hand: what it denied before is still in the mean.
 const notBanned = ({ mode, file_mode, denied, banned }) =>
   (mode !== file_mode && mode !== "enforce" ? 0 : Math.max(0, denied - banned));
-// sources is how many keys a rule denies.
-const sources = (rule) => rule.denied_keys.filter((k) => k.per_s >= 0.05).length;
-const decisions = (rule) => rule.allowed + rule.denied + rule.shadow_denied;
+
+const lead = 1.5; // times as many denials has what takes the place of a rule or key in the headline
+
+const weight = ({ told }, rule, n, key = told?.culprit?.key) =>
+  (told?.rule === rule && told.culprit?.key === key ? lead * n : n);
+
+// bannedOf returns the denials of banned keys. Just after a ban, the mean of 5 seconds still has
+// those before it.
+function bannedOf(model, { name, denied, banned, denied_keys: keys }) {
+  const isNew = model.acts?.some((a) => a.act === "ban" && a.rule === name
+    && model.state.at - a.at < 10_000);
+  const open = keys.filter((k) => !model.override(name, k.key)?.ban);
+  return isNew ? Math.max(banned, open.reduce((left, k) => left - k.per_s, denied)) : banned;
+}
 
 function isHigh({ free, history, decisions: total }) {
   const usual = median(openDenials(history)) / history.step_s;
@@ -183,6 +201,7 @@ function denials(model, [worst, ...more], { total, banned, idle, now }) {
   const top = mostDenied(worst.keys, worst.free, worst.sources);
   const { text, cause } = since(model, worst, top, now);
   const isMixed = differs(model, worst.rule.name);
+  const isEarly = model.state.at - model.state.denied_since < 1_000;
   const advice = cause?.lines ? "change" : isMixed ? "mode" : !top ? "" : top.caution ? "look" : "ban";
   const elsewhere = keysOf(model, model.rules())
     .filter((k) => top && k.key === top.key && k.banned).map((k) => k.rule);
@@ -190,9 +209,8 @@ function denials(model, [worst, ...more], { total, banned, idle, now }) {
   const parts = [
     isMixed ? differences(model) : "",
     elsewhere.length ? `It is banned in ${inRules(elsewhere)}, but not in ${top.rule}.` : "",
-    top ? top.caution : `${percent(worst.free / total)} of all decisions. ${
-      percent((worst.worst ?? worst.free) / worst.free)} of these denials come from rule ${
-      worst.rule.name}${!areKeysKnown(model) ? ", and their keys are being counted"
+    top ? top.caution : `${percent(worst.free / total)} of all decisions. All come from rule ${
+      worst.rule.name}${isEarly ? ", and their keys are being counted"
       : worst.keys.length > 1 ? ", for many keys" : ""}.`,
     advice === "look" && top.isWide ? "Look for what sends so much." : "",
     ...others.slice(0, 2).map((k) => `${top ? "Another " : ""}${
@@ -200,7 +218,7 @@ function denials(model, [worst, ...more], { total, banned, idle, now }) {
     ...more.slice(0, 3).map((m) => also(model, m, now)),
     banned >= 0.05 ? `Banned keys: another ${rate(banned)} denials a second, which are not counted `
       + "here." : "",
-    idleText(idle),
+    idleText(idle), restartText(model),
   ];
   return {
     level: "bad", title: `${rate(worst.free)} denials a second ${text}`, culprit: top, advice,
@@ -216,15 +234,13 @@ function also(model, incident, now) {
     : ""}.`;
 }
 
-// areKeysKnown reports whether denied keys have been counted for a second.
-const areKeysKnown = ({ state }) => state.at - state.denied_since >= 1_000;
-
 // keysOf returns the keys that are denied or would be, of all rules.
 function keysOf(model, rules) {
   return rules.flatMap((rule) => rule.denied_keys.map((key) => {
     const override = model.override(rule.name, key.key);
     return {
       ...key, rule: rule.name, kind: rule.kind, mode: rule.mode, banned: Boolean(override?.ban),
+      weight: weight(model, rule.name, key.per_s, key.key),
       caution: cautionOf(model, rule, key.key, override), isWide: isWide(model, rule, key.key),
     };
   }));
@@ -246,21 +262,21 @@ const isWide = (model, rule, key) => rule.kind !== "domain"
 // mostDenied returns the key that has most of the denials, if one has so many. Its rate is the mean
 // of another time than that of the rule, so the only one of the sources has all.
 function mostDenied(keys, denied, sources = 2) {
-  if (keys.length === 0) return null;
-  const most = keys.reduce((a, b) => (b.per_s > a.per_s ? b : a));
-  if (!(most.per_s >= culpable * denied)) return null;
+  const found = keys.filter((k) => k.per_s >= culpable * denied);
+  if (found.length === 0) return null;
+  const most = found.reduce((a, b) => (b.weight > a.weight ? b : a));
   return { ...most, share: sources === 1 ? 1 : Math.min(1, most.per_s / denied) };
 }
 
 // since says since when an incident lasts, and what began it. If one key is at fault, it lasts since
 // the first denial of this key. What a rule would have denied while it was in shadow counts, too: an
 // act is no new beginning.
-function since(model, { rule, free, history, worst }, top, now) {
-  const { counts, step_s, from } = history;
+function since(model, { rule, free, history }, top, now) {
+  const { counts, step_s, startOf } = history;
   const sums = openDenials(history);
-  if (!worst && rule.mode === "enforce") counts.shadow_denied.forEach((n, i) => { sums[i] += n; });
+  if (rule.mode === "enforce") counts.shadow_denied.forEach((n, i) => { sums[i] += n; });
   const first = rising(sums, free * step_s, loud * step_s);
-  let start = first === 0 ? null : (from + first * step_s) * 1000;
+  let start = first === 0 ? null : startOf(first);
   const isCounted = top?.first > model.state.denied_since + 2_000; // else it may be older
   if (isCounted && !(top.first < start)) start = top.first;
   if (start === null) return { text: "for at least 15 minutes", cause: null };
