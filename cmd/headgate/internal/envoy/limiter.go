@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -100,7 +101,9 @@ func (l *Limiter) Decide(ctx context.Context, req *Request, resp *Response) erro
 		return err
 	}
 	if err = l.take(ctx, w); err != nil {
-		l.stats.RedisError.Add(1)
+		if !errors.Is(err, context.Canceled) { // the client left: the store did not fail
+			l.stats.RedisError.Add(1)
+		}
 		return err // and w is not used again: the store may still read it
 	}
 	l.answer(w, req, resp)

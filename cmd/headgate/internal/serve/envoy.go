@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -25,7 +26,8 @@ func (d decider) Decide(ctx context.Context, req *envoy.Request, resp *envoy.Res
 	started := time.Now()
 	err := d.limiter.Decide(ctx, req, resp)
 	d.envoyMetrics.Served(time.Since(started))
-	if d.o.LogDecisions > 0 && rand.Float64() < d.o.LogDecisions {
+	left := errors.Is(err, context.Canceled) // the client of Envoy, or Envoy itself
+	if !left && d.o.LogDecisions > 0 && rand.Float64() < d.o.LogDecisions {
 		d.logEnvoy(req, resp, err)
 	}
 	return err
