@@ -53,11 +53,7 @@ func (f *replayFlags) compare(cmd *cobra.Command, files []string) error {
 	if err != nil {
 		return err
 	}
-	before, err := f.review.load(f.review.before)
-	if err != nil {
-		return err
-	}
-	after, err := f.review.load(f.review.after)
+	before, after, err := f.review.load(cmd)
 	if err != nil {
 		return err
 	}
@@ -120,13 +116,38 @@ func (f *reviewFlags) check(cmd *cobra.Command) (most *float64, err error) {
 	return &share, nil
 }
 
-// load reads a version, without what is excluded. It returns an error that names the rules and
-// domains that no access log decides.
-func (f *reviewFlags) load(paths []string) (r replay.Revision, err error) {
-	c, err := config.Load(paths, config.Options{})
-	if err != nil {
-		return r, err
+// load reads both versions, without what is excluded.
+func (f *reviewFlags) load(cmd *cobra.Command) (before, after replay.Revision, err error) {
+	var versions [2]*config.Config
+	var names []string
+	for i, paths := range [][]string{f.before, f.after} {
+		if versions[i], err = config.Load(paths, config.Options{}); err != nil {
+			return before, after, err
+		}
+		for _, rule := range versions[i].Rules {
+			names = append(names, rule.Name)
+		}
+		for _, d := range versions[i].Domains {
+			names = append(names, d.Name)
+		}
 	}
+	slices.Sort(names)
+	for _, name := range f.exclude {
+		if !slices.Contains(names, name) {
+			return before, after, usagef(cmd,
+				"--exclude is %q; want a rule or a domain of these files: %s", name,
+				cmp.Or(strings.Join(slices.Compact(names), ", "), "there is none"))
+		}
+	}
+	if before, err = f.revision(versions[0]); err == nil {
+		after, err = f.revision(versions[1])
+	}
+	return before, after, err
+}
+
+// revision returns c without what is excluded. Its error names the rules and domains that no access
+// log decides.
+func (f *reviewFlags) revision(c *config.Config) (r replay.Revision, err error) {
 	r.Overrides = c.Overrides
 	var undecided []string
 	for _, rule := range c.Rules {
