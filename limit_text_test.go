@@ -168,7 +168,7 @@ func TestErrorLines(t *testing.T) {
 		"10/s burst", "10/s burst 0", "10/s burst -1", "10/s burst x", "10/s burst 1.5", "10/s burst 99999999999999999999", "10/s burst 5 burst 6",
 		"10/month tz", "10/month tz UTC tz UTC", "10/month tz Europe/Zuric", "10/month tz Local", "10/month tz ../UTC",
 		"10/h tz UTC", "10/31d tz UTC", "10/month anchor 0", "10/month anchor x", "10/month anchor -3", "10/month anchor 04-17",
-		"10/year anchor 17", "10/year anchor 02-30", "10/year anchor x", "10/day anchor 3", "10/month stepped", "10/month burst 3", "1.5/month", "0/month",
+		"10/year anchor 17", "10/year anchor 02-30", "10/year anchor x", "10/day anchor 3", "10/week anchor monday", "10/month stepped", "10/month burst 3", "1.5/month", "0/month",
 		"10/s fast", "10/s gcra stepped", "10/s Token-Bucket", "10/s 20",
 		"10/s fixed-window burst 5", "1.5/s fixed-window", "0.5/m sliding-log",
 		"9007199254740991/d sliding-window", "65536/s sliding-log", "9007199254740991/s", "1000/7us burst 9007199254740991", "10/h burst 40000000", "1/w burst 1000000 stepped",

@@ -10,10 +10,8 @@ import (
 )
 
 const (
-	utc          = "UTC"
-	wantZone     = "UTC, or a name that this system knows, such as Europe/Zurich"
-	wantMonthDay = "a day from 1 to 31"
-	wantYearDay  = "a month and a day, such as 04-17"
+	utc      = "UTC"
+	wantZone = "UTC, or a name that this system knows, such as Europe/Zurich"
 )
 
 // Fault says which input was wrong, and what would be accepted.
@@ -44,14 +42,24 @@ func (t *Terms) CalendarFault() *Fault {
 	}
 	date := time.Date(2024, t.Month, t.Day, 0, 0, 0, 0, time.UTC) // a year that has every date
 	switch {
-	case t.Every == Month && (t.Month != 0 || t.Day < 1 || t.Day > 31):
-		return &Fault{"anchor", t.anchor(), wantMonthDay}
-	case t.Every == Year && (t.Month < 1 || date.Month() != t.Month || date.Day() != t.Day):
-		return &Fault{"anchor", t.anchor(), wantYearDay}
-	case t.Every <= Week && (t.Month != 0 || t.Day != 0):
-		return &Fault{"anchor", t.anchor(), "none: only months and years have one"}
+	case t.Every == Month && (t.Month != 0 || t.Day < 1 || t.Day > 31),
+		t.Every == Year && (t.Month < 1 || date.Month() != t.Month || date.Day() != t.Day),
+		t.Every <= Week && (t.Month != 0 || t.Day != 0):
+		return t.anchorFault(t.anchor())
 	}
 	return nil
+}
+
+// anchorFault returns the fault of an anchor that t cannot have.
+func (t *Terms) anchorFault(anchor string) *Fault {
+	want := "none: weeks begin on Monday, and only months and years have an anchor"
+	switch t.Every {
+	case Month:
+		want = "a day from 1 to 31"
+	case Year:
+		want = "a month and a day, such as 04-17"
+	}
+	return &Fault{"anchor", anchor, want}
 }
 
 func (t *Terms) anchor() string {
@@ -136,10 +144,8 @@ func (t *Terms) parseAnchor(text string) *Fault {
 	switch {
 	case text == "":
 		return nil
-	case t.Every == Year && (err != nil || err2 != nil):
-		return &Fault{"anchor", strconv.Quote(text), wantYearDay}
 	case err != nil || err2 != nil:
-		return &Fault{"anchor", strconv.Quote(text), wantMonthDay}
+		return t.anchorFault(strconv.Quote(text))
 	}
 	t.Month, t.Day = time.Month(m), int(d)
 	return nil
