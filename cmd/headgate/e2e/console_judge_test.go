@@ -215,7 +215,7 @@ func TestConsoleJudges(t *testing.T) {
 		},
 		"a store that is down, and instances that are not known": {
 			`model({ pages: {} }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "down", when_store_fails: "unknown" } } })`,
-			"bad | The store is down | This instance denies all requests that need it, because it does not know how many instances share each limit (when_store_fails: share, without instances). Start Redis, or set instances in the file. |  | ",
+			"bad | The store is down | This instance denies all requests that need it, because it does not know how many instances share each limit (when_store_fails: share, without instances). Start Redis, or take this instance out of the load balancer. With instances in the file, it would know its share. |  | ",
 		},
 		"calm": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) })`,

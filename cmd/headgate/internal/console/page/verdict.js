@@ -11,9 +11,9 @@ const share = 0.05; // of the decisions of a rule, above which denials are many
 const culpable = 0.3; // of the denials of a rule, above which one key is at fault
 const notable = 0.1; // of them, above which a further key is named
 
-// judge returns {level, title, detail, culprit, seen, rule, advice, hasChange}: level is none, calm,
-// warn or bad. Culprit is the key at fault, or null, and seen what it asked for. Advice says what can
-// be done with it or with the rule: "ban", "look", "mode" or "change"; "" is nothing.
+// judge returns {level, title, detail, culprit, seen, rule, advice, hasChange}: level is none,
+// calm, warn or bad. Culprit is the key at fault, or null, and seen what it asked for. Advice says
+// what can be done with it or with the rule: "ban", "look", "mode" or "change"; "" is nothing.
 export function judge(model, now = Date.now()) {
   return { detail: "", culprit: null, seen: "", rule: null, advice: "", ...judged(model, now) };
 }
@@ -154,8 +154,9 @@ function storeDown(model, errors, degraded) {
     level: "bad", title: "The store is down",
     detail: how + (degraded > 0 ? ` ${rate(degraded)} decisions a second are made this way.` : "")
       + (errors > 0 ? ` ${rate(errors)} a second fail.` : "")
-      + (model.state.store.when_store_fails === "unknown" ? " Start Redis, or set instances in the "
-      + "file." : "") + (model.state.alone ? " The numbers below are of this instance only." : ""),
+      + (model.state.store.when_store_fails === "unknown" ? " Start Redis, or take this instance "
+        + "out of the load balancer. With instances in the file, it would know its share." : "")
+      + (model.state.alone ? " The numbers below are of this instance only." : ""),
   };
 }
 
