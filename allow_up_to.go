@@ -4,7 +4,8 @@ import "context"
 
 // AllowUpTo takes as many of n tokens of key as there are, and returns how many were granted: 0 to
 // n. Only these are charged. n must be at least 1. If none was granted, RetryAfter is the wait for
-// one token, or for n if tokens came meanwhile or a deny cache answered.
+// one token. It may be the wait for n tokens: if tokens arrived during the call, or if a deny cache
+// answered.
 //
 // It calls the store once if n tokens are left, and otherwise a few times. If other callers take
 // tokens between two of its calls, it asks for fewer. It does not ask for tokens that arrive

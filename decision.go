@@ -26,7 +26,7 @@ type Decision struct {
 	Remaining int64
 
 	// RetryAfter is 0 if the request may go ahead. Otherwise it is the shortest wait, to the
-	// microsecond, after which it would be granted if no other request came, or [Never].
+	// microsecond, after which the same request would be granted if no other came, or [Never].
 	RetryAfter time.Duration
 
 	// ResetAfter is the wait until the key is back in its initial state if no other request

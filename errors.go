@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// ErrFull is returned by a full [Memory] that cannot decide. That happens if TakeAll takes new keys
-// that share a state, or if more limits are in use than a shard has spare slots. Give
-// [NewMemorySize] more keys.
+// ErrFull is returned by a full [Memory] that cannot decide. TakeAll returns it for new keys that
+// share a state, unless their requests are forced. Take and TakeAll return it if more limits are in
+// use than there are extra slots. Give [NewMemorySize] more keys.
 var ErrFull = errors.New("headgate: the memory store is full; create it with more keys")
 
 // ErrBadState reports that the stored value of a key is not a state of its limit. The error of a
@@ -35,8 +35,8 @@ func (e *InvalidError) Error() string {
 	return "headgate: " + e.Field + " is " + e.Value + "; want " + e.Want
 }
 
-// Unavailable reports whether err, an error of a [Store], means that it could not decide.
-// It is false for nil, [ErrNoBooking], an [InvalidError] and a [DeadlineError], else true. So first
+// Unavailable reports whether err, an error of a [Store], means that it could not decide. It is
+// false for nil, [ErrNoBooking], an [InvalidError] and a [DeadlineError], otherwise true. So first
 // check errors that do not come from a store: a context that has ended, gate.ErrClosed,
 // concurrency.ErrExpired and ErrReleased, and the errors of a [LimitsFunc] of yours.
 func Unavailable(err error) bool {

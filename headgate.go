@@ -1,8 +1,8 @@
 // Package headgate limits rates in one process, or across a fleet that shares a Redis.
 //
 // A [Limit] is the rule, such as "100 per minute, burst 20". A [Store] keeps what each key has
-// used, and decides: [Memory] in this process, package redisstore in a Redis. A [Limiter] is a
-// store with one or more limits:
+// used, and decides: [Memory] does so in this process, package redisstore in a Redis. A [Limiter]
+// is a store with one or more limits:
 //
 //	store := headgate.NewMemory() // room for 4 million keys
 //	limiter, err := headgate.NewLimiter(store, headgate.PerMinute(100).Burst(20))
@@ -18,9 +18,9 @@
 // Most callers want [Limiter.Allow]. [Limiter.Peek] charges nothing, [Limiter.Refund] returns
 // tokens that were not needed, and [AllowAll] takes from several keys together.
 //
-// To wait instead of being denied, use [Limiter.Wait]. If the cost is known only afterwards,
-// use [Limiter.Reserve]. Package gate is for callers that must never pass more often than n
-// times in any window, and package concurrency limits how many callers work at a time.
+// To wait instead of being denied, use [Limiter.Wait]. If the cost is known only afterwards, use
+// [Limiter.Reserve]. Package gate lets at most n callers pass in any window of time, and package
+// concurrency limits how many callers work at a time.
 //
 // Package httplimit limits the requests of net/http servers and clients.
 //
@@ -34,8 +34,8 @@
 //
 // # Exactness
 //
-// Time is counted in whole microseconds and rates in whole fractions. Only displayed values are
-// rounded. No limit grants more than it says, and a caller that waits can use the whole limit. The
-// exception is a caller that waits for a full bucket, as with a burst of 1: a full bucket gains
-// nothing, so up to a microsecond is lost before each grant.
+// Time is counted in whole microseconds, and a rate is a fraction of whole numbers. Only displayed
+// values are rounded. No limit grants more than it says, and a caller that waits can use the whole
+// limit. The exception is a caller that waits until the bucket is full, as with a burst of 1. A
+// full bucket gains no tokens, so up to a microsecond is lost before each grant.
 package headgate

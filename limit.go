@@ -44,8 +44,8 @@ type Limit struct {
 
 var unlimitedRule algorithm.Rule
 
-// Unlimited returns the Limit in the decision for a key without limits.
-// It prints as "unlimited", and no store accepts it.
+// Unlimited returns the Limit that is in the decision for a key without limits. It prints as
+// "unlimited", and no store accepts it.
 func Unlimited() Limit { return Limit{&unlimitedRule} }
 
 // PerSecond is a token bucket that refills n tokens each second; see [Per].
@@ -89,10 +89,10 @@ func FixedWindow(n int64, window time.Duration) Limit {
 	return newLimit(terms{Algorithm: algorithm.FixedWindow, Capacity: n, Every: window})
 }
 
-// SlidingWindow approximates [SlidingLog] in the space of two counters. It counts two
-// windows aligned to the Unix epoch: the current one, and the part of the previous one that is
-// less than a window ago. It grants while previous x (window - elapsed) / window + current + cost
-// is at most n.
+// SlidingWindow approximates [SlidingLog] in the space of two counters. It counts the grants of two
+// windows aligned to the Unix epoch: the current and the previous one. It grants while previous x
+// (window - elapsed) / window + current + cost is at most n, where elapsed is the time since the
+// current window began.
 //
 // To stay exact, n x window must be below 2^52 microseconds: n is at most 1,250,999 in an
 // hour, 52,124 in a day, 1,737 in 30 days.
@@ -106,8 +106,8 @@ func SlidingLog(n int64, window time.Duration) Limit {
 	return newLimit(terms{Algorithm: algorithm.SlidingLog, Capacity: n, Every: window})
 }
 
-// Burst returns the bucket l with room for n tokens: the most that it grants at once.
-// A window has no burst: its Burst is not valid.
+// Burst returns the bucket l with room for n tokens: the most that it grants at once. A window has
+// no burst: its Burst returns a Limit that is not valid.
 func (l Limit) Burst(n int64) Limit {
 	return l.with(func(t *terms) {
 		if t.IsBucket() {
@@ -125,14 +125,13 @@ func (l Limit) Burst(n int64) Limit {
 // starts empty.
 //
 // If a bucket gets no request until it is full under the old numbers, it is full under the new
-// ones. docs/design/exactness.md has two more cases in which a store may forget a bucket at that
-// time.
+// ones. docs/design/exactness.md has two cases in which that also holds if requests were denied.
 //
 // While a bucket has a higher rate, it refills at that rate. So if the rate of a limit is raised
 // briefly and then restored, its keys may have full buckets.
 //
-// While two revisions of a bucket alternate on a key, as during a rolling deploy, they grant
-// together in a time t at most the larger capacity x (1 + t x the larger rate / capacity).
+// Two revisions of a bucket can alternate on a key, as during a rolling deploy. In a time t, both
+// together then grant at most max(capacity) x (1 + t x max(rate / capacity)).
 //
 // A name is 1 to 64 letters, digits, dots, dashes and underscores, and begins with a letter.
 // The empty name makes l unnamed. A [Limit.Share] that is named becomes an ordinary limit: its

@@ -35,12 +35,12 @@ func (l Limit) In(zone string) Limit {
 }
 
 // Anchored returns the monthly calendar l with windows that begin on a day, from 1 to 31. In months
-// that lack it they begin on the last day.
+// without that day they begin on the last day.
 func (l Limit) Anchored(day int) Limit {
 	return l.with(func(t *terms) { t.Month, t.Day = 0, day })
 }
 
-// AnchoredOn returns the yearly calendar l with windows that begin on a date. In years that lack
+// AnchoredOn returns the yearly calendar l with windows that begin on a date. In years without
 // February 29, they begin on February 28.
 func (l Limit) AnchoredOn(month time.Month, day int) Limit {
 	return l.with(func(t *terms) { t.Month, t.Day = month, day })

@@ -9,8 +9,8 @@ import (
 
 // Share returns the part of l that one of several instances may grant by itself, so that all
 // instances together keep l while they cannot reach the store. The share has the name and the ID of
-// l; [Decision.Degraded] distinguishes them. Fewer than one instance means that the number is
-// unknown: do not decide by that share. A fallback marks unchecked decisions with that share
+// l; [Decision.Degraded] distinguishes the two. Fewer than one instance means that the number is
+// unknown: do not decide by that share. A fallback returns it in unchecked decisions
 // ([Decision.Unchecked]).
 //
 // A bucket's capacity is divided and rounded down. The rate of a token bucket is divided exactly;

@@ -47,9 +47,9 @@ const (
 // the others, and gcra and leaky-bucket are read as token-bucket. The capacity of a bucket is its
 // count, rounded up, unless given as burst.
 //
-// The second form is a calendar: its unit is month or year, or day or week with a zone,
-// such as tz UTC.
-// The zone is UTC unless given. The day is 17 of a month, or 04-17 of a year. See [Daily].
+// The second form is a calendar: its unit is month or year, or day or week with a zone, such as tz
+// UTC. The zone is UTC unless given. The day of an anchor is 17 in a month, or 04-17 in a year. See
+// [Daily].
 //
 // Errors are [InvalidError]s.
 func ParseLimit(text string) (Limit, error) {

@@ -151,8 +151,8 @@ func (l *Limiter) Charge(ctx context.Context, key string, n int64) (Decision, er
 }
 
 // AllowEach is AllowN with a decision for each limit. If n is 0, it is Peek. It appends the
-// decisions to ds, in the order of the limits, and none for a key without limits. If one of them
-// denied, nothing was charged; the other decisions say whether that limit alone would have granted.
+// decisions to ds, in the order of the limits, and none for a key without limits. If a limit
+// denied, nothing was charged; each other decision says whether its limit alone would have granted.
 func (l *Limiter) AllowEach(
 	ctx context.Context, key string, n int64, ds []Decision,
 ) ([]Decision, error) {
@@ -230,12 +230,12 @@ func (l *Limiter) takeOne(
 	return l.store.Take(ctx, Request{Key: key, Limit: limit, Cost: cost})
 }
 
-// AllowAll takes several requests from store together, of any keys, limits and costs: per
-// user, per tenant and for all. All are granted, or none is charged. It costs one round trip
-// in a store across a network; see redisstore.Store.TakeAll for keys on several servers.
+// AllowAll decides several requests of any keys, limits and costs together, such as one per user,
+// one per tenant and one for all. All are granted, or none is charged. It costs one round trip in a
+// store across a network; see redisstore.Store.TakeAll for keys on several servers.
 //
-// It returns a decision for each request. [Strictest] returns the one that applies to all: after
-// its RetryAfter, all of them would be granted if no other request came.
+// It returns a decision for each request. [Strictest] returns the decision that applies to all
+// requests: after its RetryAfter, all would be granted if no other request came.
 func AllowAll(ctx context.Context, store Store, rs ...Request) ([]Decision, error) {
 	if err := validateStore(store); err != nil {
 		return nil, err

@@ -21,11 +21,11 @@ import (
 //
 // # When it is full
 //
-// The slot of a key in its initial state is reused. If there is none, new keys share one state for
-// each limit (and shard) until a slot is free. So they may be denied for up to the length of the
-// limit. docs/memory.md says why, and how large to make the store. New keys that share a state
-// cannot be taken together: [ErrFull]. A forced request ([Request.Force]) that does not fit is not
-// charged to that state.
+// A new key takes the slot of a key that is in its initial state. If there is no such key, new keys
+// share one state for each limit (in each of up to 64 shards) until a slot is free. So they may be
+// denied for up to the length of the limit. docs/memory.md says why, and how large to make the
+// store. New keys that share a state cannot be taken together: [ErrFull]. A forced request
+// ([Request.Force]) that does not fit is not charged to that state.
 type Memory struct {
 	clock  clock.Clock
 	seed   maphash.Seed
@@ -66,7 +66,7 @@ func shardRoom(keys, shards int) int {
 }
 
 // Take implements [Store]. It returns an error for bad input, and [ErrFull] if more limits are in
-// use than a shard has spare slots. The context is not used.
+// use than there are extra slots. The context is not used.
 func (m *Memory) Take(_ context.Context, r Request) (Decision, error) {
 	if int64(r.MaxWait)|r.Headroom == 0 && r.Start == nil && r.At.IsZero() {
 		if d, err := m.take(r.Key, r.Limit, r.Cost); d.RetryAfter == 0 || !r.Force {

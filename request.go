@@ -38,7 +38,7 @@ type Request struct {
 	// that many remain afterwards. Only Cost is charged. So classes of callers can share one state:
 	// critical callers with 0, batch jobs with half of the capacity. It is strict: callers that
 	// leave headroom starve while others use it up. A peek reports whether a cost of 1 with this
-	// headroom would be granted. If cost and headroom are above the capacity, RetryAfter is
+	// headroom would be granted. If cost plus headroom is above the capacity, RetryAfter is
 	// [Never]. At least 0, and 0 with Force or for a refund. With MaxWait, the error is
 	// [ErrNoBooking]: a start time that is booked ahead would take the headroom.
 	Headroom int64
@@ -46,9 +46,9 @@ type Request struct {
 	// Start is nil, or points to a start time by the clock of the store. The store sets it when it
 	// grants a request with MaxWait. A refund that points to a start time other than the zero time
 	// cancels that grant. The cancel fails if anything was granted or refunded after that start:
-	// RetryAfter is then [Never]. A cancel before the start also frees the start time, if the state
-	// shows the previous start time. It must have the limit and the cost of the request that booked
-	// the start. A cancel that is sent twice may refund twice.
+	// RetryAfter is then [Never]. A cancel before the start usually frees the start time, too: see
+	// docs/design/booking.md. The cancel must have the limit and the cost of the request that
+	// booked the start. A cancel that is sent twice may refund twice.
 	Start *time.Time
 
 	// At is the time of the request. Zero means the store's own clock: use it for live traffic, and

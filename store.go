@@ -30,7 +30,7 @@ type Store interface {
 	Reset(ctx context.Context, key string, l Limit) error
 }
 
-// Granted reports whether a TakeAll granted all requests of rs except the forced ones. It is for
+// Granted reports whether a TakeAll granted each request of rs that is not forced. It is for
 // implementers of a [Store] around another one. There must be a decision for each request.
 func Granted(rs []Request, ds []Decision) bool {
 	patience := Never

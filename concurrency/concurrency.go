@@ -78,7 +78,7 @@ func (l *Limiter) TTL() time.Duration { return l.ttl }
 
 // Acquire returns a permit of key if one is free, and never waits for one. If none is free, the
 // permit is nil and Decision.RetryAfter is the time to retry. Callers that wait for key in this
-// Limiter come first.
+// Limiter are served first.
 //
 // If ctx has ended, Acquire returns its error and acquires nothing. Any other error is the
 // store's. A permit that was acquired although Acquire returned an error is released in the
@@ -87,9 +87,9 @@ func (l *Limiter) Acquire(ctx context.Context, key string) (*Permit, Decision, e
 	return l.AcquireLeaving(ctx, key, 0)
 }
 
-// AcquireLeaving is [Limiter.Acquire] if at least headroom permits of key are free afterwards. So
-// callers of several classes share the permits: critical callers leave 0, and batch jobs leave
-// some. It is strict: callers that leave headroom get no permit while others use the rest. If
+// AcquireLeaving is [Limiter.Acquire], but denies unless at least headroom permits of key stay
+// free. So callers of several classes share the permits: critical callers leave 0, and batch jobs
+// leave some. It is strict: callers that leave headroom get no permit while others use the rest. If
 // headroom is the limit or more, RetryAfter is [headgate.Never]. A negative headroom is a
 // [headgate.InvalidError].
 func (l *Limiter) AcquireLeaving(

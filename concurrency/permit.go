@@ -58,8 +58,8 @@ func (p *Permit) ExpiresAt() time.Time {
 // returns the error of ctx and releases the permit in the background.
 func (p *Permit) Release(ctx context.Context) error { return p.ReleaseAfter(ctx, 0) }
 
-// ReleaseAfter releases the permit, which stays in use for a period from now, whatever its TTL. The
-// period is from 0 to 8760h.
+// ReleaseAfter keeps the permit in use for a period from now, whatever its TTL, and then releases
+// it. The period is from 0 to 8760h.
 //
 // It keeps the limit of an API that counts requests as they arrive. If each call has one of n
 // permits and calls ReleaseAfter when it has the response, no window of a period contains more than

@@ -2,7 +2,7 @@
 //
 //	store, err := denycache.New(redisStore, 0)
 //
-// A client that was denied and keeps asking then costs no round trip until its wait is over.
+// So a client that was denied and keeps asking costs no round trip until its wait is over.
 package denycache
 
 import (
@@ -26,17 +26,17 @@ const (
 	maxShards = 64
 )
 
-// Store is a [headgate.Store] that remembers the denials of a remote store. Until the time at which
-// a denied request may be retried, it denies the same cost or a larger one of the same key and
-// limit in this process. A headroom counts like a cost, so a denial with headroom does not deny a
-// caller that needs less. Make one with [New]. It is safe for use by many goroutines.
+// Store is a [headgate.Store] that remembers the denials of a remote store. Until a denied request
+// may be retried, the Store itself denies all requests of its key and limit that cost as much or
+// more. A headroom counts like a cost, so a denial with headroom does not deny a caller that needs
+// less. Make one with [New]. It is safe for use by many goroutines.
 //
 // In a remembered denial, RetryAfter and ResetAfter count down, and never exceed the store's own
 // answer; Remaining is 0. A refund, a reset or changed numbers of the limit end a denial at once if
 // they come through this Store. Changes by another process take effect when the wait is over, or at
 // [Store.Forget]. Until then, remembered requests are denied even while the store is unavailable.
 // While two revisions of a limit alternate on a key in one process, each request removes the denial
-// under the other.
+// under the other revision.
 //
 // A group ([Store.TakeAll]) is denied from memory if one of its requests is. The decisions of its
 // other requests are then allowed, with Remaining 0 and no waits: these requests were not the

@@ -11,9 +11,9 @@
 // headgate.Decision.Degraded reports that a decision was made without the store.
 //
 // While the store fails, [Closed] grants nothing, [Open] grants everything, and [Local] grants at
-// most this instance's share of the limit. So the shares grant the limit once, and the store grants
-// it once more. Each instance that starts while the store fails adds its share: docs/fleet.md has
-// the formula, and docs/design/fallback.md the bounds of each algorithm.
+// most this instance's share of the limit. So one limit can be granted twice: once by the store,
+// and once by the shares. Each instance that starts while the store fails adds its share:
+// docs/fleet.md has the formula, and docs/design/fallback.md the bounds of each algorithm.
 package fallback
 
 import (

@@ -8,15 +8,15 @@ import (
 
 // Take implements headgate.Store.
 //
-// Without the store, a MaxWait is judged by this instance's share. Take returns [ErrDegraded] for a
-// request with a MaxWait that only the store can grant: in the mode Closed, and in the mode Local
-// if the cost is more than the share ever holds.
+// Without the store, the mode decides a request with MaxWait: Open grants it at once, Closed
+// returns [ErrDegraded], and Local asks this instance's share. Local returns ErrDegraded, too, if
+// the cost is more than the share ever holds.
 //
-// A forced request without the store is charged to the share, whether or not it fits. In the modes
-// Closed and Open nothing is charged.
+// Without the store, Local charges a forced request to the share, whether or not it fits. Closed
+// and Open charge nothing.
 //
-// A refund goes to the store, or to the share if the share decides at the moment. In the modes
-// Closed and Open, a refund without the store is accepted and dropped, so the store stays charged.
+// A refund goes to the store, or to the share if the share decides at the moment. Without the
+// store, Closed and Open accept a refund and drop it, so the store stays charged.
 func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
 	if err := r.Validate(); err != nil {
 		return headgate.Decision{}, err

@@ -47,10 +47,10 @@ func (r request) Field(name string) []string {
 	return values
 }
 
-// New makes a middleware. With Count, the cost is refunded when the handlers have returned, before
-// the response is sent, and Fiber's ErrorHandler is called for their error. Fiber does not report
-// that a client has left. It returns a [headgate.InvalidError] if l is nil or the options are
-// invalid.
+// New makes a middleware. With Count, the middleware calls Fiber's ErrorHandler if the handlers
+// return an error, and refunds the cost before the response is sent. Fiber does not report that a
+// client has left: then the status decides as for others. It returns a [headgate.InvalidError] if l
+// is nil or the options are invalid.
 func New(l *headgate.Limiter, o Options) (fiber.Handler, error) {
 	key := Key(httplimit.RemoteAddress)
 	if o.Key != nil {

@@ -3,10 +3,10 @@
 // A [Gate] serves one process, and a [SharedGate] serves all processes that share a store.
 // [NewReader] and [NewWriter] pace streams with either.
 //
-// A pass is the moment at which Wait returns. Behind a network, delays differ: up to 2n requests
-// can arrive within a period. If the receiver counts strictly, make the period longer by twice the
-// largest delay, or use permits and concurrency.Permit.ReleaseAfter: docs/waiting.md,
-// "A strict API".
+// A pass is the moment at which Wait returns. Over a network, delays differ: up to 2n requests can
+// arrive within a period. If the receiver counts strictly, make the period longer by twice the
+// largest delay, or use permits and concurrency.Permit.ReleaseAfter: docs/waiting.md, "A strict
+// API".
 package gate
 
 import (
@@ -72,8 +72,8 @@ const (
 // a [headgate.InvalidError] unless n is from 1 to 2^50 and period above 0 and at most 285 years.
 // With short periods fewer than n pass: prefer 1000 in 100 ms to 1 in 100 microseconds.
 //
-// A gate made in a [testing/synctest] bubble adds no leeway to its period, because time
-// does not advance there while code runs: tests can count on whole periods.
+// A gate makes its period up to 25 microseconds longer, because a caller runs a little after its
+// pass. In a [testing/synctest] bubble it does not: time does not advance there while code runs.
 func New(n int64, period time.Duration) (*Gate, error) {
 	switch {
 	case n < 1 || n > maxTokens:
@@ -109,11 +109,11 @@ func nanos() int64 { return int64(time.Since(started)) }
 // Burst returns the n of [New], the most tokens that can pass together.
 func (g *Gate) Burst() int64 { return g.limit }
 
-// Rate returns the n of [New] and the period, leeway included.
+// Rate returns the n of [New] and the period, which New has made a little longer.
 func (g *Gate) Rate() (n int64, period time.Duration) { return g.limit, time.Duration(g.period) }
 
 // Wait waits until the caller passes. It returns an error, and charges nothing, if ctx ends first,
-// if the start would come after the deadline of ctx (a [headgate.DeadlineError], at once where that
+// if the caller would pass after the deadline of ctx (a [headgate.DeadlineError], at once if that
 // is known), or if the gate is closed ([ErrClosed]).
 func (g *Gate) Wait(ctx context.Context) error { return g.WaitN(ctx, 1) }
 
@@ -145,7 +145,7 @@ func (g *Gate) waitAtMost(ctx context.Context, timeout time.Duration, n int64) e
 }
 
 // TryWait waits for at most timeout and reports whether the caller may go on. It returns false at
-// once, and charges nothing, if the start would come later. A negative timeout is a
+// once, and charges nothing, if the caller would pass later. A negative timeout is a
 // [headgate.InvalidError]. Other errors are those of [Gate.Wait].
 func (g *Gate) TryWait(ctx context.Context, timeout time.Duration) (passed bool, err error) {
 	if timeout < 0 {

@@ -11,8 +11,8 @@ import (
 // NewReader returns a reader that reads from r at the pace of w, one token for each byte.
 //
 // Readers and writers that share one w get equal parts, if they always have something to do and
-// their buffers hold a chunk: at most 4 KiB, and at most 1/128 of what passes in a period. A single
-// stream is spread evenly over the period instead of coming in bursts.
+// their buffers hold a chunk. A chunk is at most 4 KiB, and at most 1/128 of what passes in a
+// period. A single stream is spread evenly over the period instead of coming in bursts.
 //
 // Read reads first and then waits, so it takes tokens only for bytes that it has read. If waiting
 // fails, because ctx has ended or w was closed, Read returns that error, and the bytes that it has

@@ -56,8 +56,8 @@ const (
 )
 
 // NewShared returns a gate for all processes that name the same key in store. The store can be a
-// redisstore.Store. All must give the same n and period. n is at most 65,535 and period at most
-// 4000h. It returns a [headgate.InvalidError] for other arguments.
+// redisstore.Store. All processes must give the same n and period. n is at most 65,535 and period
+// at most 4000h. It returns a [headgate.InvalidError] for other arguments.
 func NewShared(
 	store concurrency.Store, key string, n int64, period time.Duration,
 ) (*SharedGate, error) {
@@ -76,10 +76,10 @@ func NewShared(
 	return g, nil
 }
 
-// Burst returns 1: each caller passes by itself.
+// Burst returns 1, because a caller passes with one permit.
 func (g *SharedGate) Burst() int64 { return min(g.n, 1) }
 
-// Rate returns the n of [NewShared] and the period, leeway included.
+// Rate returns the n of [NewShared] and the period, which the gate makes up to 5 ms longer.
 func (g *SharedGate) Rate() (n int64, period time.Duration) { return g.n, g.period + g.leeway }
 
 // WaitN is [SharedGate.Wait], so that a SharedGate is a [Waiter]. Its n is 1.
@@ -90,8 +90,8 @@ func (g *SharedGate) WaitN(ctx context.Context, n int64) error {
 	return g.Wait(ctx)
 }
 
-// Wait waits until the caller passes. It returns an error, and the caller has not passed, if ctx
-// ends before, if the gate is closed ([ErrClosed]), or if the store is unavailable.
+// Wait waits until the caller passes. It returns an error, and the caller does not pass, if ctx
+// ends first, if the gate is closed ([ErrClosed]), or if the store is unavailable.
 func (g *SharedGate) Wait(ctx context.Context) error {
 	return g.alive(ctx, func(ctx context.Context) error {
 		wake, leave, err := g.lines.Enter(ctx, g.key)

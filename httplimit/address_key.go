@@ -9,9 +9,9 @@ import (
 // AddressOptions configures [ClientAddress].
 type AddressOptions struct {
 	// Trusted lists the addresses of your own proxies. X-Forwarded-For from other addresses is
-	// ignored. If any address is trusted, connections over a Unix socket are, too; use 127.0.0.1/32
-	// to trust only those. Default: none, and then all connections over a Unix socket share one
-	// key.
+	// ignored. If any address is trusted, connections over a Unix socket are trusted, too; to trust
+	// no other machine, use 127.0.0.1/32. Default: none, and then all connections over a Unix
+	// socket share one key.
 	Trusted []netip.Prefix
 
 	// IPv6Bits is the length of the prefix by which IPv6 clients are grouped, 1 to 128. A

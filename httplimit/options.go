@@ -17,9 +17,9 @@ type DenyFunc = func(w http.ResponseWriter, r *http.Request, denied []headgate.D
 // denies one. The zero OptionsOf limits each client address at a cost of 1 per request, sets all
 // header fields, and lets requests pass while the store is unavailable.
 type OptionsOf[R, D any] struct {
-	// Key returns the key of a request: a function of yours, or for net/http [Key] of one of this
-	// package, such as Key(Header("X-Api-Key")). Default: [RemoteAddress]. Behind a proxy that is
-	// the address of the proxy: use [ClientAddress] there.
+	// Key returns the key of a request. For net/http, [Key] adapts the functions of this package:
+	// Key(Header("X-Api-Key")). Default: [RemoteAddress]. Behind a proxy that is the address of the
+	// proxy: use [ClientAddress] there.
 	Key func(R) string
 
 	// Cost returns how many tokens a request takes. 0 lets the request pass uncharged, and
@@ -37,11 +37,11 @@ type OptionsOf[R, D any] struct {
 	// even if none of them counts in the end. The header fields of the response include its cost.
 	//
 	// A handler that writes nothing has the status 200, one that hijacks the connection 101.
-	// Informational statuses such as 103 are not outcomes. A request stays charged if its handler
-	// panics, if its context ends before the status is written, because the client has left, and if
-	// the refund fails, which Observe sees. Count is called by the goroutine of the handler. With
-	// Count, a handler gets an [http.Flusher], [http.Hijacker] and io.ReaderFrom, and the rest by
-	// [http.ResponseController]; there is no [http.Pusher]. Default: every request counts.
+	// Informational statuses such as 103 do not matter. A request stays charged if its handler
+	// panics, if its context ends before the status is written (the client has left), and if the
+	// refund fails (Observe gets the error). Count is called by the goroutine of the handler. With
+	// Count, the ResponseWriter is an [http.Flusher], [http.Hijacker] and io.ReaderFrom;
+	// [http.ResponseController] has the rest, but there is no [http.Pusher]. Default: all count.
 	Count func(status int) bool
 
 	// Skip reports whether a request passes without being counted, such as a health check.

@@ -27,8 +27,8 @@ type TransportOptions struct {
 	Cost func(*http.Request) int64
 
 	// Tokens makes a request to a model cost the tokens that the model uses: an estimate is
-	// reserved before, and settled by the response; see [Transport]. A request whose Cost is 0
-	// costs nothing; other values of Cost do not count. Default: requests cost their Cost.
+	// reserved first, and settled by the response; see [Transport]. A request whose Cost is 0 costs
+	// nothing; other values of Cost do not count. Default: requests cost their Cost.
 	Tokens *TokenCost
 
 	// MaxPause is the longest pause that a response can cause, at most a year. A longer one
@@ -40,7 +40,7 @@ type TransportOptions struct {
 	// no window of a Period has more arrivals than Permits allows. Without a response, the permit
 	// expires: its TTL must be at least the sum of a Period and the longest time from the
 	// acquisition until a request arrives. If Base is an http.Transport, it sends each of these
-	// requests once. It may repeat a TRACE, and a request without a body that has an
+	// requests once, except that it may repeat a TRACE, and a request without a body that has an
 	// Idempotency-Key. Default: none.
 	Permits *concurrency.Limiter
 
@@ -97,13 +97,13 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 //	client := &http.Client{Transport: transport}
 //
 // Requests of a key are sent in the order in which they came, unless the store does not book ahead
-// ([headgate.ErrNoBooking]): then each asks again after a RetryAfter. A request whose start time
-// comes during a pause waits for the end of the pause, and is sent after all requests that have a
-// start time. If a request could not be sent before the deadline of its context, which includes the
-// Timeout of the http.Client, RoundTrip fails at once with a [headgate.DeadlineError], and charges
-// nothing; with Permits, it may wait for a permit until its deadline, and fails with the error of
-// its context. A loop that sends the next request at once after this error uses a whole CPU: end or
-// pause the loop.
+// ([headgate.ErrNoBooking]): then each request asks again after a RetryAfter. A request whose start
+// time comes during a pause waits for the end of the pause, and is sent after all requests that
+// have a start time. If a request could not be sent before the deadline of its context, which
+// includes the Timeout of the http.Client, RoundTrip fails at once with a [headgate.DeadlineError],
+// and charges nothing. A loop that sends the next request at once after this error uses a whole
+// CPU: end or pause the loop. With Permits, a request may wait for a permit until its deadline, and
+// fails with the error of its context.
 //
 // # Pauses
 //

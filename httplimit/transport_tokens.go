@@ -16,7 +16,7 @@ import (
 
 // TokenCost is what a request to a model costs: a weighted sum of the tokens that it uses.
 type TokenCost struct {
-	// Estimate is reserved for a request that does not bound its answer, as max_tokens does. At
+	// Estimate is reserved for a request that has no bound for its answer, such as max_tokens. At
 	// least 1.
 	Estimate int64
 

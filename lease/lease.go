@@ -57,10 +57,10 @@ type Options struct {
 //   - a change of the limit's numbers;
 //   - a loss of writes in the store, or a jump of its clock ahead.
 //
-// They may grant less. Tokens that are not used within the TTL are lost, also when a process ends.
-// A lease also leaves part of each bucket unused: the tokens that flow in within a TTL. So a burst
-// on a hot key is granted 1 to 16% less than the capacity. A key whose requests equal its limit is
-// granted up to 3% less. docs/design/lease.md has the measurements.
+// The processes may grant less. Tokens that are not used within the TTL are lost, also when a
+// process ends. A lease also leaves part of each bucket unused: the tokens that flow in within a
+// TTL. So a burst on a hot key is granted 1 to 16% less than the capacity. A key whose requests
+// equal its limit is granted up to 3% less. docs/design/lease.md has the measurements.
 //
 // Tokens are prefetched for requests of [Store.Take] with a positive cost and no MaxWait, Headroom,
 // At or Force, under token buckets, stepped buckets, fixed windows and calendars whose capacity is

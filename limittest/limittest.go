@@ -6,8 +6,8 @@
 //
 // It compares the store with the vectors in testdata/vectors.txt and with a naive model of the
 // definitions, field by field, and it checks the invariants and the defects that other limiters
-// have had. If the store answers headgate.ErrNoBooking, it leaves out requests that book ahead, and
-// checks that they charge nothing.
+// have had. If the store answers headgate.ErrNoBooking to requests that book ahead, it only checks
+// that these charge nothing.
 //
 // The random tests use fixed seeds. With HEADGATE_SOAK set to a duration, each of them
 // uses random seeds for that long; HEADGATE_SEED repeats one seed.
@@ -21,8 +21,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Open returns a store that has no state, or none of the keys that were used before.
-// The store must hold at least 20,000 keys. Clean up with t.Cleanup.
+// Open returns a store without state, also without that of the stores that it returned before. The
+// store must hold at least 20,000 keys. Clean up with t.Cleanup.
 type Open func(t *testing.T) headgate.Store
 
 // Run runs the whole suite.

@@ -19,8 +19,8 @@
 // [Options]). For the keys that are denied most, use observe.TopDenied.
 //
 // headgate.outcome is the String of an observe.Outcome. headgate.degraded is true if the decision
-// is degraded (headgate.Decision.Degraded), or while [Metrics.Degraded] says so. error.type is
-// present if there was an error: timeout, canceled, invalid (a headgate.InvalidError) or _OTHER.
+// is degraded (headgate.Decision.Degraded), or after Metrics.Degraded(true). error.type is present
+// if there was an error: timeout, canceled, invalid (a headgate.InvalidError) or _OTHER.
 //
 // The package needs only the API of OpenTelemetry. The program's MeterProvider exports the numbers.
 package otellimit
@@ -47,8 +47,8 @@ type Options struct {
 	// may take 16 attribute sets; an SDK keeps 2,000 for an instrument by default.
 	Limits int
 
-	// Attributes are added to all measurements, for example the name of the store. They take
-	// precedence over those above with the same keys.
+	// Attributes are added to all measurements, for example the name of the store. They replace the
+	// attributes of this package that have the same keys.
 	Attributes []attribute.KeyValue
 }
 
@@ -57,7 +57,7 @@ const DefaultLimits = 100
 
 const maxLimits = 10_000
 
-// Metrics are the instruments of one store. It is safe for use by many goroutines. Its methods
+// Metrics are the instruments of one store. They are safe for use by many goroutines. The methods
 // allocate only for the first decision under a name, and do nothing while nothing reads the
 // instrument.
 type Metrics struct {

@@ -47,9 +47,9 @@ type FleetOptions struct {
 // Fleet counts the instances that share a store, for example for fallback.Options.
 //
 // Each instance sends a heartbeat to Redis, one round trip in each interval, and receives the
-// number of instances that did the same. Only the server's clock counts. Instances returns 0 for
-// the first two intervals of a new instance: see [FleetOptions.MinInstances] and docs/fleet.md. An
-// instance that has died is counted for three intervals by the server, and for three more by the
+// number of instances that did the same. Only the server's clock counts. A new instance does not
+// know the number at first: see [Fleet.Instances], [FleetOptions.MinInstances] and docs/fleet.md.
+// An instance that has died is counted for three intervals by the server, and for three more by the
 // others.
 //
 // A heartbeat needs the commands ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD, PEXPIRE, PTTL and DEL

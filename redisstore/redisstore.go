@@ -7,7 +7,7 @@
 // network. There is no timer: if no trip is under way, a request is sent at once. The script reads,
 // decides and writes in one atomic step, by the clock of the server.
 //
-// Every key expires, at most a quarter of its lifetime and two seconds after it was last needed. A
+// Every key expires at most two seconds and a quarter of its lifetime after it was last needed. A
 // denial writes nothing, with one exception: the numbers of the limit have changed, and need the
 // state for longer. The package supports Redis 6.2 and newer: single servers, Cluster and Sentinel.
 //
@@ -133,7 +133,7 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 //
 // Otherwise the keys may be on several servers. Then the requests of each key are taken together,
 // key after key. If a later key denies, charges are refunded, and the cost of a cancel is charged
-// again, which may be more than it returned. Forced requests are sent before them, in one trip.
+// again, which may be more than it returned. Forced requests are sent first, in one trip.
 // Meanwhile, other callers may see the charges and be denied. A refund after the end of a window
 // lets the next window grant that many more tokens. If an answer is lost, requests that were sent
 // may stay charged. Nothing is booked ahead across keys: a MaxWait returns a headgate.InvalidError.
