@@ -163,17 +163,22 @@ func TestConsoleJudges(t *testing.T) {
 				{ acts: [{ act: "raise", rule: "pages", key: "ip:a", at: now - 90_000, ended: { why: "expired", at: now - 30_000 } }] })`,
 			"calm | Nothing unusual | 0% of 100 decisions a second are denials. At TIME the raise of ip:a ended. |  | ",
 		},
+		"one that ended yesterday is not": {
+			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) },
+				{ acts: [{ act: "raise", rule: "pages", key: "ip:a", at: now - 9e7, ended: { why: "expired", at: now - 8e7 } }] })`,
+			"calm | Nothing unusual | 0% of 100 decisions a second are denials. |  | ",
+		},
 		"an instance that starts again and again is not calm": {
 			`(() => { const m = model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) });
 				for (let i = 1; i < 4; i++) m.addState({ ...m.state, at: now + i, instances: [m.state.instances[0], { name: "web-" + i, started_at: now + i }] });
 				return m; })()`,
-			"warn | Instances restart often | An instance on web starts again and again. Take it out of the load balancer, and read its log. |  | ",
+			"warn | Instances end soon after their start | 2 instances on web ended within 15 minutes of their start. If one starts again and again, take it out of the load balancer, and read its log. |  | ",
 		},
 		"nor is one whose name stays": {
 			`(() => { const m = model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) });
 				for (let i = 1; i < 4; i++) m.addState({ ...m.state, at: now + i, instances: [m.state.instances[0], { name: "web-1", started_at: now + i }] });
 				return m; })()`,
-			"warn | Instances restart often | An instance on web starts again and again. Take it out of the load balancer, and read its log. |  | ",
+			"warn | Instances end soon after their start | 2 instances on web ended within 15 minutes of their start. If one starts again and again, take it out of the load balancer, and read its log. |  | ",
 		},
 		"a rolling deploy of a host is calm": {
 			`(() => { const m = model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) });

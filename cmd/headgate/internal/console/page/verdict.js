@@ -44,7 +44,7 @@ function calm(model, rules, keys, { denied, banned, total }) {
   const detail = differences(model);
   if (detail !== "") return { level: "warn", title: "Instances have different rules", detail };
   const restarts = restartText(model);
-  if (restarts) return { level: "warn", title: "Instances restart often", detail: restarts };
+  if (restarts) return { level: "warn", title: "Instances end soon after their start", detail: restarts };
   const held = mostDenied(keys.filter((k) => k.banned && k.mode === "enforce"), banned);
   if (held && held.per_s >= loud) {
     const open = keys.filter((k) => k.key === held.key && !k.banned).map((k) => k.rule);
@@ -55,7 +55,7 @@ function calm(model, rules, keys, { denied, banned, total }) {
         + `Keys that are not banned: ${rate(Math.max(0, denied - banned))} denials a second.`,
     };
   }
-  const end = causes(model).findLast((c) => c.isEnd); // of a ban, a raise or a switch
+  const end = causes(model).findLast((c) => c.isEnd && c.at > model.history(null).from * 1000);
   const isOld = model.state.instances.some((i) => i.config?.error);
   return {
     level: isOld ? "warn" : "calm",
@@ -71,7 +71,8 @@ function restartText({ comings, state: { instances } }) {
   const hosts = comings.filter((c) => c.who && !instances.some((i) => i.started_at === c.at))
     .map((c) => c.who.replace(/-\d+$/, ""));
   const host = hosts.find((name, i) => hosts.indexOf(name) !== i);
-  return host ? `An instance on ${host} starts again and again. Take it out of the load balancer, `
+  return host ? `${hosts.filter((name) => name === host).length} instances on ${host} ended within `
+    + "15 minutes of their start. If one starts again and again, take it out of the load balancer, "
     + "and read its log." : "";
 }
 
