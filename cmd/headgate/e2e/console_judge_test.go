@@ -287,8 +287,8 @@ func TestConsoleNamesAndTimes(t *testing.T) {
 			limits: [{ limit: "6/h", capacity: 6, remaining: 5, reset_after_s: 0.3, allowed: true }] }] });
 		await new Panel({ model, cannotAct: () => "" }, element).open("ip:1", null);
 		globalThis.fetch = ask;
-		return [...stores, name, failed, all, element.querySelector(".limit-text").textContent].join(", ");`)
-	if want := "Redis slow, slow, down, new-2, new-2 and b, true, 5 of 6 remain"; got != want {
+		return [stores.join("/"), name, failed, all, element.querySelector(".limit-text").textContent].join(", ");`)
+	if want := "Redis slow/slow/down, new-2, new-2 and b, true, 5 of 6 remain"; got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}
 }

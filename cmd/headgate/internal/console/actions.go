@@ -204,12 +204,3 @@ func problemOf(err error) error {
 	return httpapi.Unavailable(err, "the action may or may not have been done; when the store "+
 		"answers again, check the list of actions and the key")
 }
-
-// millis returns a time in Unix milliseconds; nil for none.
-func millis(t time.Time) *int64 {
-	if t.IsZero() {
-		return nil
-	}
-	n := t.UnixMilli()
-	return &n
-}
