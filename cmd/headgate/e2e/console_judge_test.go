@@ -116,7 +116,7 @@ func TestConsoleJudges(t *testing.T) {
 		"a key that was just banned is not many keys": {
 			`model({ pages: { denied: 40, banned: 10, denied_keys: [key("ip:bot", 40, 59)] } },
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] }, { overrides: [ban("pages", "ip:bot")] })`,
-			"bad | 30 denials a second since TIME (1 minute) | 75% of all decisions. All come from rule pages. Banned keys: another 10 denials a second, which are not counted here. |  | ",
+			"bad | 30 denials a second since TIME (1 minute) | 75% of all decisions: rule pages denies them. Banned keys: another 10 denials a second, which are not counted here. |  | ",
 		},
 		"what was denied before a ban is of the key that was banned": {
 			`model({ pages: { denied: 45, banned: 10, denied_keys: [key("ip:bot", 40, 59), key("ip:new", 4, 20)] } },
@@ -128,7 +128,7 @@ func TestConsoleJudges(t *testing.T) {
 			`model({ pages: { denied: 45, banned: 10, denied_keys: [key("ip:bot", 40, 59), key("ip:new", 4, 20)] } },
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] },
 				{ overrides: [ban("pages", "ip:bot")], acts: [{ act: "ban", rule: "pages", key: "ip:bot", at: now - 20000 }] })`,
-			"bad | 35 denials a second since TIME (1 minute) | 77.8% of all decisions. All come from rule pages. 11.4% are from ip:new. Banned keys: another 10 denials a second, which are not counted here. |  | ",
+			"bad | 35 denials a second since TIME (1 minute) | 77.8% of all decisions: rule pages denies them. 11.4% are from ip:new. Banned keys: another 10 denials a second, which are not counted here. |  | ",
 		},
 		"a ban that stops all denials is not an incident": {
 			`model({ pages: { denied: 40, banned: 10, denied_keys: [key("ip:bot", 40, 59)] } },
@@ -189,7 +189,7 @@ func TestConsoleJudges(t *testing.T) {
 		"a key of many is no other one": {
 			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 10, 59), key("ip:b", 10, 59)] } },
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] })`,
-			"bad | 40 denials a second since TIME (1 minute) | 100% of all decisions. All come from rule pages, for many keys. 25% are from ip:a. 25% are from ip:b. |  | ",
+			"bad | 40 denials a second since TIME (1 minute) | 100% of all decisions: rule pages denies them, for many keys. 25% are from ip:a. 25% are from ip:b. |  | ",
 		},
 		"a raised key may be denied no more": {
 			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 40, 59)] } },

@@ -211,8 +211,8 @@ function denials(model, [worst, ...more], { total, banned, idle, now }) {
   const parts = [
     isMixed ? differences(model) : "",
     elsewhere.length ? `It is banned in ${inRules(elsewhere)}, but not in ${top.rule}.` : "",
-    top ? top.caution : `${percent(worst.free / total)} of all decisions. All come from rule ${
-      worst.rule.name}${isEarly ? ", and their keys are being counted"
+    top ? top.caution : `${percent(worst.free / total)} of all decisions: rule ${
+      worst.rule.name} denies them${isEarly ? ", and their keys are being counted"
       : worst.keys.length > 1 ? ", for many keys" : ""}.`,
     advice === "look" && top.isWide ? "Look for what sends so much." : "",
     ...others.slice(0, 2).map((k) => `${top ? "Another " : ""}${
