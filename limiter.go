@@ -92,7 +92,7 @@ func validateLimits(limits []Limit) error {
 	for i, l := range limits {
 		err := l.Validate()
 		if first := slices.IndexFunc(limits[:i], l.sameState); err == nil && first >= 0 {
-			value := fmt.Sprintf("%q, as of limit %d", l.Name(), first+1)
+			value := fmt.Sprintf("%q, which limit %d has, too", l.Name(), first+1)
 			err = wrong("name", value, "a different name for each limit")
 		}
 		if e, ok := errors.AsType[*InvalidError](err); ok && len(limits) > 1 {

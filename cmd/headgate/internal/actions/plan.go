@@ -103,7 +103,7 @@ func (x *Executor) planReset(p *plan, terms rules.Terms) error {
 	case strings.Contains(p.record.Key, "*"):
 		return refused("key %q matches many keys: reset one key at a time", p.record.Key)
 	case len(terms.StateLimits()) == 0:
-		return refused("rule %q has no limits: permits are free again when they expire",
+		return refused("rule %q has no limits to reset: its permits are free when they expire",
 			p.record.Rule)
 	}
 	p.slots = x.of(p.record.Key, terms.StateLimits())

@@ -32,7 +32,7 @@ func newDemo() *cobra.Command {
 		Use:   "demo [--port N] [--store URL]",
 		Short: "Serve a page that shows limits at work",
 		Long: `Serve a page on which two limits, side by side, decide the same requests.
-The page has examples and a tour of the five algorithms. The command prints the address to open, and
+The page has examples and a tour of five algorithms. The command prints the address to open, and
 runs until it is interrupted. Then the exit code is 0. The limits are kept in memory, or
 in the store of --store.`,
 		Example: `  headgate demo

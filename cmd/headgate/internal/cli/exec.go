@@ -62,13 +62,13 @@ func newExec() *cobra.Command {
 			"[--] CMD [ARG...]",
 		Short: "Run a command when a limit allows it",
 		Long: `Wait until the limits allow a command, and run it. Commands that use the same
-store and key wait for each other, first come, first served. 5/m starts at most 5 in any minute;
-with --burst 5, a token bucket starts 5 at once, then 5 a minute. To look at the state of
-5/m, or to reset it, use --limit "5/m sliding-log".
+store, key and limit wait for each other, first come, first served. 5/m starts at most 5 in
+any minute; with --burst 5, a token bucket starts 5 at once, then 5 a minute. For peek and
+reset, write 5/m as "5/m sliding-log".
 
 The command replaces headgate: it gets its input, output and signals, and its exit code is
-that of the command. If the command is not run, the exit code is 1 if it could not start
-in time, 126 if it cannot be run, 127 if it is not found.`,
+that of the command. Exit codes if the command is not run: 1 (it could not start in
+time), 126 (it cannot be run), 127 (it is not found).`,
 		Example: `  headgate exec --limit 5/m --key deploys --store redis://localhost -- ./deploy
   headgate exec --limit 1/h --timeout 0s --store redis://localhost -- mail root`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -35,7 +35,7 @@ const limitsHelp = `A limit is written as [NAME=]COUNT/PERIOD [burst CAPACITY] [
   5/1h30m sliding-log    never more than 5 in any 90 minutes
   1000/month             1000 in each month (UTC); also year, and day or week with a zone
   9/day tz Europe/Rome   9 in each day of a time zone
-  9/month anchor 17      9 from each 17th of a month; of a year, such as anchor 04-06
+  9/month anchor 17      9 from each 17th of a month; for a year: anchor 04-06
   api=100/m              a limit with the name api, which keeps its state if its numbers change
 
 ALGORITHM is token-bucket unless given; gcra and leaky-bucket are other names of it. PERIOD is

@@ -17,12 +17,13 @@ report what each would have denied. The results are exact: headgate replay denie
 same requests.
 
 Limits are token buckets. For each period, size finds the smallest n for n/period; for a
-rate, the smallest burst. It proposes limits of the period with the smallest burst x rate.
+rate, the smallest burst. It proposes limits of one period:
+the one whose limits have the smallest product of burst and rate.
 
 Logs are read as by headgate replay: combined or common format or JSON lines, plain or
 gzip. Use - for standard input. If a log is piped in, FILE may be omitted. Files are merged
-by time and may be named in any order. If over 1% of the lines are out of order, the
-numbers are wrong, and the exit code is 3.
+by time and may be named in any order. If over 1% of the lines are late by more
+than --reorder, the numbers are wrong, and the exit code is 3.
 
 IPv6 clients are limited by their /64 network.`
 
@@ -53,7 +54,7 @@ func newSize(args []string) *cobra.Command {
 			"(default 1s, 10s, 1m, 15m and 1h)")
 	flags.StringArrayVar(&f.rates, "rate", nil,
 		"find the burst for `RATE`, such as 10/s; repeat it for several "+
-			"(default the rates of the proposals and the reserve)")
+			"(default the rates of the proposals and of the limit to try)")
 	f.flags(cmd, args)
 	return cmd
 }

@@ -63,8 +63,8 @@ func (l *loader) warnRule(r *rules.Rule, at origin) {
 func (l *loader) warnHeadroom(r *rules.Rule, at origin, cost, capacity int64, limit string) {
 	for _, c := range r.Headroom.Classes {
 		if left := c.Of(capacity); cost <= capacity && cost+left > capacity {
-			l.warnAt(at.Place, at.field, fmt.Sprintf("class %s leaves %d of %s, and a cost of %d "+
-				"never fits: each of its requests is denied", c.Name, left, limit, cost))
+			l.warnAt(at.Place, at.field, fmt.Sprintf("class %s must leave %d of %s, so a cost of "+
+				"%d never fits: each of its requests is denied", c.Name, left, limit, cost))
 		}
 	}
 }

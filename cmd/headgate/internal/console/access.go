@@ -22,8 +22,8 @@ type access struct {
 // The texts of why a request may not do all.
 const (
 	noTokens  = "changes need a token, and there are no tokens; set api.tokens in the rules file"
-	notDirect = "without tokens, only this machine may read, by a listener on loopback, not " +
-		"through a proxy, with the host localhost or a loopback address; set api.tokens in the " +
+	notDirect = "without tokens, only this machine may read: by a listener on loopback, with " +
+		"the host localhost or a loopback address, and without a proxy; set api.tokens in the " +
 		"rules file"
 	noToken  = "changes need a token: one of api.tokens in the rules file"
 	needsOne = "a token is needed: one of api.tokens in the rules file"

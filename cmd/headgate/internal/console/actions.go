@@ -150,7 +150,7 @@ func checkFields(o *actions.Order, given []string) error {
 		return nil
 	}
 	if o.Mode == actions.ModeOfFile {
-		return problem.BadField("for_s", "not a field of mode file", "none, since it has no end")
+		return problem.BadField("for_s", "given with mode file", "none, since that mode has no end")
 	}
 	return nil
 }

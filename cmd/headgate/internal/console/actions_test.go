@@ -175,7 +175,7 @@ func TestFieldsOfActs(t *testing.T) {
 		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","limits":["9/m"]}`:                  "limits is not a field of ban; want only act, rule, note, by, key, for_s",
 		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","keep_usage":false}`:                "keep_usage is not a field of ban",
 		`{"act":"mode","rule":"api","mode":"shadow","key":""}`:                            "key is not a field of mode",
-		`{"act":"mode","rule":"api","mode":"file","for_s":60}`:                            "for_s is not a field of mode file",
+		`{"act":"mode","rule":"api","mode":"file","for_s":60}`:                            "for_s is given with mode file",
 		`{"act":"reset","rule":"api","key":"ip:1.1.1.1","for_s":60}`:                      "for_s is not a field of reset",
 		`{"act":"lift","rule":"api","key":"ip:1.1.1.1","mode":"file"}`:                    "mode is not a field of lift",
 		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","for_s":0}`:                         "for_s is 0; want a number of seconds from 1",

@@ -15,8 +15,8 @@ func (s *server) warnOfForwarded(
 	return func(r *http.Request) netip.Addr {
 		if r.Header["X-Forwarded-For"] != nil && !s.forwarded.Load() && !rules.IsFrom(r, trusted) &&
 			s.forwarded.CompareAndSwap(false, true) {
-			s.log.Warn("X-Forwarded-For has no effect: its sender is not in trust, so the rules "+
-				"by ip count the sender; add a gateway to trust in the file",
+			s.log.Warn("X-Forwarded-For has no effect: its sender is not in trust, so rules by ip "+
+				"count the sender; if it is your gateway, add it to trust in the file",
 				"sender", r.RemoteAddr)
 		}
 		return client(r)

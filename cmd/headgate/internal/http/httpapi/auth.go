@@ -54,8 +54,8 @@ func (h *Handler) authorize(r *http.Request, by caller) error {
 	case by == operator && !h.IsLocal(r):
 		return &problem.Problem{Status: http.StatusForbidden,
 			Detail: "without tokens, overrides, resets, refunds and reloads are allowed only " +
-				"from this machine: they want a listener on loopback, no proxy, " +
-				"and the host localhost or a loopback address; set api.tokens in the rules file"}
+				"from this machine: by a listener on loopback, with the host localhost or a " +
+				"loopback address, and without a proxy; set api.tokens in the rules file"}
 	}
 	return nil
 }

@@ -130,8 +130,8 @@ func (h *Handler) readTargets(raws []json.RawMessage) ([]*target, error) {
 		}
 		if j, twice := first[id]; twice {
 			return nil, problem.BadField(where+"key",
-				jsonbody.Quote(t.key)+" as in requests["+strconv.Itoa(j)+"]",
-				"one request for a key and a limit, with the costs added up")
+				jsonbody.Quote(t.key)+", with the same limit as in requests["+strconv.Itoa(j)+"]",
+				"one request for each key and limit, with the costs added up")
 		}
 		first[id] = i
 		targets[i] = t

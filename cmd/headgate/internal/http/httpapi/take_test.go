@@ -73,8 +73,8 @@ func TestTakeAll(t *testing.T) {
 	f.post("/v1/take-all", `{"requests":[{"rule":"login","key":"k","cost":2},{"limit":"1/s","key":"k"}]}`).
 		want(t, 200, `"allowed":true`, `"limit":"1/s"`)
 	for body, want := range map[string]string{
-		`{"requests":[{"rule":"login","key":"k"},{"rule":"login","key":"k","cost":2}]}`: `requests[1].key is \"k\" as in requests[0]`,
-		`{"requests":[{"limit":"60/m","key":"k"},{"limit":"60/1m","key":"k"}]}`:         `as in requests[0]`,
+		`{"requests":[{"rule":"login","key":"k"},{"rule":"login","key":"k","cost":2}]}`: `requests[1].key is \"k\", with the same limit as in requests[0]`,
+		`{"requests":[{"limit":"60/m","key":"k"},{"limit":"60/1m","key":"k"}]}`:         `the same limit as in requests[0]`,
 		`{"requests":[{"rule":"login","key":"k"},{"rule":"nobody","key":"k"}]}`:         `requests[1].rule is \"nobody\"`,
 		`{"requests":[{"rule":"login","key":"k","cost":0}]}`:                            `requests[0].cost is 0; want`,
 		`{"requests":[]}`: `requests is []; want a list of 1 to 100`,
