@@ -33,7 +33,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: test gateways alerts upstream race cross vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick release-check api-check soak ## Do all that CI does
+check: test gateways alerts upstream race cross lint fix-check tidy-check fmt-check vuln fuzz bench-quick release-check api-check soak ## Do all that CI does
 
 .PHONY: deps
 deps: ## Install what the tests need beside Go, if it is not there (see scripts/deps)
@@ -111,7 +111,7 @@ ADAPTERS = $(patsubst %,./%/...,$(wildcard *limit))
 
 .PHONY: cross
 cross: deps ## Run the tests of the library with 32 bits, and vet it and the command for Windows and macOS
-	@GOARCH=386 CGO_ENABLED=0 go test -short $(LIBRARY)
+	@GOARCH=386 CGO_ENABLED=0 go test -short -p $(BUSY) $(LIBRARY)
 	@GOOS=windows go vet $(LIBRARY) $(ADAPTERS) ./cmd/headgate/...
 	@GOOS=darwin go vet $(LIBRARY) $(ADAPTERS) ./cmd/headgate/...
 
@@ -142,12 +142,8 @@ APIDIFF = golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
 api-check: ## Compare the API of the library and its adapters with that of the last tag
 	@scripts/api-check $(APIDIFF)
 
-.PHONY: vet
-vet: ## Run go vet
-	@go vet $(PACKAGES)
-
 .PHONY: lint
-lint: ## Run the linters of .golangci.yml
+lint: ## Run the linters of .golangci.yml, go vet among them
 	@go run $(GOLANGCI_LINT) run $(PACKAGES)
 
 .PHONY: fix-check
