@@ -139,10 +139,6 @@ func serviceBudgets() (bs []Budget) {
 			What:   "service, " + c.workload + ", 10 viewers: server CPU, ratio to no viewer",
 			Of:     Cell{servicePart, c.workload, consoleCallers, tenViewersName},
 			Metric: ServerCPU, Than: noViewerName, Bound: c.bound,
-		}, Budget{
-			What:   "service, " + c.workload + ", no viewer: server CPU, ratio to --console off",
-			Of:     Cell{servicePart, c.workload, consoleCallers, noViewerName},
-			Metric: ServerCPU, Than: consoleOffName, Bound: 1.05,
 		})
 	}
 	return bs

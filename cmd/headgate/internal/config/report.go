@@ -47,7 +47,7 @@ func (c *Config) RuleLines() string {
 func writeRule(b *strings.Builder, r *rules.Rule) {
 	fmt.Fprintf(b, "rule %s: %s", r.Name, strings.Join(LimitTexts(r), ", "))
 	if key := KeyText(r.Key); key == "" {
-		b.WriteString(" without a key: one limit for all requests")
+		b.WriteString(" without a key")
 	} else {
 		fmt.Fprintf(b, " for each %s", key)
 	}

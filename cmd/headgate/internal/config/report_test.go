@@ -49,13 +49,13 @@ overrides:
 	}
 	const want = `file edge.yaml
 file rules.yaml
-rule all: 1000/s without a key: one limit for all requests
+rule all: 1000/s without a key
 rule login: 5/m, 900/h for each ip/48, header:X-Key of POST or PUT x.org /login` +
 		`, cost response:Used, shadow
 rule work: 9/m, 3 permits for each ip, cost 10, counts 401, 5xx, headroom batch 50% by X-Class
-rule model: 9000/m without a key: one limit for all requests` +
+rule model: 9000/m without a key` +
 		`, cost tokens estimate 2000 input 1 output 4 cached 0
-rule late: 9000/m without a key: one limit for all requests` +
+rule late: 9000/m without a key` +
 		`, cost response:Used estimate 500
 override of all for all: 9/s burst 20 until 2027-01-01T00:00:00Z
 override of work for ip:192.0.2.*: ban

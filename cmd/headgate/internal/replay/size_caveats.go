@@ -79,7 +79,7 @@ func (s *sizing) spanText() string {
 	}
 	without := ""
 	if s.gap() != nil {
-		without = " without this gap"
+		without = " without the longest gap"
 	}
 	text := fmt.Sprintf("the span is %s%s, too short for limits for more than about %s",
 		about(span), without, about(span/10))

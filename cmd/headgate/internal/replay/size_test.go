@@ -437,7 +437,7 @@ func TestSizeGap(t *testing.T) {
 	}
 	want := []string{
 		"gap: no requests from 2026-01-12 23:58:20 to 2028-10-08 00:00:00 UTC: the logs may not belong together",
-		"span: the span is 47h57m without this gap, too short for limits for more than about 4h48m (here 1d)",
+		"span: the span is 47h57m without the longest gap, too short for limits for more than about 4h48m (here 1d)",
 	}
 	if !slices.Equal(texts, want) {
 		t.Errorf("caveats %q, want %q", texts, want)
