@@ -110,7 +110,7 @@ func New(o Options) *Handler {
 		Store: o.Store, Engine: o.Engine, Overrides: o.Overrides, Redis: o.Redis,
 		Domains: o.Domains, Box: o.Box,
 	})
-	h.loaded.Store(&loaded{config: new(config.Config)})
+	h.loaded.Store(&loaded{config: new(config.Config), lines: []string{}})
 	h.routes()
 	return h
 }

@@ -15,7 +15,6 @@ const (
 // state is what moves, for viewers.
 type state struct {
 	At            int64       `json:"at"`              // milliseconds since 1970
-	Watching      int         `json:"watching"`        // viewers of the fleet
 	Alone         string      `json:"alone,omitempty"` // why the other instances are not known
 	Instances     []instance  `json:"instances"`       // this one first
 	MoreInstances int         `json:"more_instances"`  // than are listed
@@ -120,7 +119,6 @@ func (m *merger) add(snap *snapshot) {
 	seen := snap.Instance
 	seen.Self = false
 	m.state.Instances = append(m.state.Instances, seen)
-	m.state.Watching += snap.Viewers
 	for i := range min(len(m.calls), len(snap.Calls)) {
 		m.calls[i] += snap.Calls[i]
 	}

@@ -22,7 +22,6 @@ const (
 type snapshot struct {
 	ID       string                 `json:"id"` // of the process
 	Instance instance               `json:"instance"`
-	Viewers  int                    `json:"viewers"`
 	Calls    []uint64               `json:"calls"` // of the store, by the buckets of latency
 	Rates    map[string]rates       `json:"rates"`
 	Denied   map[string][]deniedKey `json:"denied"`
@@ -112,7 +111,7 @@ func (r *runner) snapshot() *snapshot {
 	p50, p99 := percentile(calls, .5), percentile(calls, .99)
 	seconds := s.span.Seconds()
 	snap := &snapshot{
-		ID: r.id, Viewers: len(r.viewers), Calls: calls,
+		ID: r.id, Calls: calls,
 		Instance: instance{
 			Name: h.instance, At: s.read.UnixMilli(), Started: h.started.UnixMilli(),
 			Version: h.options.Version,
@@ -131,7 +130,7 @@ func (r *runner) snapshot() *snapshot {
 	}
 	snap.Denied = h.denied.Load().most(snapshotKeys)
 	if lines := h.loaded.Load().lines; len(lines) <= snapshotLines {
-		snap.Lines = append([]string{}, lines...) // a list, and not null
+		snap.Lines = lines
 	}
 	for step := s.history.newest - snapshotSteps; step < s.history.newest; step++ {
 		snap.Steps = append(snap.Steps, s.history.step(step))
