@@ -69,9 +69,9 @@ func TestConsoleJudges(t *testing.T) {
 		},
 		"two causes are two sentences": {
 			`model({ login: { denied: 71, denied_keys: [key("ip:bot", 71, 300)] },
-				pages: { allowed: 9, denied: 29, denied_keys: [key("ip:office", 26, 60), key("ip:old", 0.01, 500)] } },
+				pages: { allowed: 9, denied: 29, denied_keys: [key("ip:office", 10, 60), key("ip:old", 0.01, 500)] } },
 				{ login: [...steps(120, [0, 0, 0]), ...steps(60, [355, 0, 0])], pages: [...steps(168, [0, 0, 45]), ...steps(12, [145, 0, 45])] })`,
-			"bad | 71 denials a second since TIME (5 minutes) | Rule pages denies 29 a second since TIME (1 minute), 100% of them from ip:office. | ip:bot | ban",
+			"bad | 71 denials a second since TIME (5 minutes) | Rule pages denies 29 a second since TIME (1 minute), 34.5% of them from ip:office. | ip:bot | ban",
 		},
 		"a change of the rule is the cause": {
 			`model({ pages: { allowed: 2, denied: 82, denied_keys: [key("ip:a", 60, 59)] } },
@@ -102,6 +102,12 @@ func TestConsoleJudges(t *testing.T) {
 				differs: { removed: ["rule pages: 120/m"], added: ["rule pages: 12/m"] } }] } })`,
 			"bad | 82 denials a second since TIME (59 seconds) | b has rule pages: 12/m, and this instance has rule pages: 120/m. | ip:a | mode",
 		},
+		"nor is its ban without effect": {
+			`model({ pages: { mode: "shadow", file_mode: "shadow", allowed: 50, denied: 50, banned: 50, denied_keys: [key("ip:bot", 50, 59)] } },
+				{ pages: steps(180, [0, 250, 250]) }, { overrides: [ban("pages", "ip:bot")], state: { instances: [{ name: "a", started_at: 0 },
+				{ name: "b", started_at: 0, differs: { removed: ["rule pages: 12/m, shadow"], added: ["rule pages: 12/m"] } }] } })`,
+			"warn | Instances have different rules | b has rule pages: 12/m, and this instance has rule pages: 12/m, shadow. |  | ",
+		},
 		"different rules are not calm": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) },
 				{ state: { instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0,
@@ -129,6 +135,22 @@ func TestConsoleJudges(t *testing.T) {
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] },
 				{ overrides: [ban("pages", "ip:bot")], acts: [{ act: "ban", rule: "pages", key: "ip:bot", at: now - 20000 }] })`,
 			"bad | 35 denials a second since TIME (1 minute) | 77.8% of all decisions: rule pages denies them. 11.4% are from ip:new. Banned keys: another 10 denials a second, which are not counted here. |  | ",
+		},
+		"just after a ban, keys that are not in the list count": {
+			`model({ pages: { denied: 40, banned: 10, denied_keys: [key("ip:bot", 12, 59), key("ip:new", 0.1, 20)] } },
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] },
+				{ overrides: [ban("pages", "ip:bot")], acts: [{ act: "ban", rule: "pages", key: "ip:bot", at: now - 3000 }] })`,
+			"bad | 30 denials a second since TIME (1 minute) | 75% of all decisions: rule pages denies them. Banned keys: another 10 denials a second, which are not counted here. |  | ",
+		},
+		"a banned key that is not the top denied one is not called that": {
+			`model({ small: { allowed: 90, denied: 2, banned: 2, denied_keys: [key("ip:bot", 2, 59)] },
+				pages: { allowed: 970, denied: 30, denied_keys: [key("ip:new", 30, 500)] } },
+				{ small: steps(180, [0, 10, 450]), pages: steps(180, [150, 0, 4850]) }, { overrides: [ban("small", "ip:bot")] })`,
+			"calm | Nothing unusual | 2.93% of 1,092 decisions a second are denials. |  | ",
+		},
+		"rules that each deny few can deny many together": {
+			`model(Object.fromEntries(Array.from({ length: 30 }, (_, i) => ["r" + i, { allowed: 0.3, denied: 0.6 }])), { r0: steps(180, [0, 0, 2]) })`,
+			"bad | 18 denials a second by all rules together | 66.7% of all decisions. Each rule alone denies few. |  | ",
 		},
 		"a ban that stops all denials is not an incident": {
 			`model({ pages: { denied: 40, banned: 10, denied_keys: [key("ip:bot", 40, 59)] } },
@@ -180,6 +202,13 @@ func TestConsoleJudges(t *testing.T) {
 				return m; })()`,
 			"warn | Instances end soon after their start | 2 instances on web ended within 15 minutes of their start. If one starts again and again, take it out of the load balancer, and read its log. |  | ",
 		},
+		"instances that are not known have not ended": {
+			`(() => { const m = model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) });
+				for (const more of [[1, 2], []]) m.addState({ ...m.state, at: now + 9 - more.length, alone: more.length ? "" : "late",
+					instances: [m.state.instances[0], ...more.map((i) => ({ name: "web-" + i, started_at: now - i }))] });
+				return m; })()`,
+			"calm | Nothing unusual | 0% of 100 decisions a second are denials. |  | ",
+		},
 		"a rolling deploy of a host is calm": {
 			`(() => { const m = model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) });
 				m.addState({ ...m.state, at: now + 1, instances: [m.state.instances[0], ...[1, 2, 3].map((i) => ({ name: "web-" + i, started_at: now - i }))] });
@@ -197,17 +226,26 @@ func TestConsoleJudges(t *testing.T) {
 				{ overrides: [{ rule: "pages", key: "ip:a", limits: ["9/m"] }] })`,
 			"bad | 40 denials a second since TIME (59 seconds) | It was raised to 9/m. | ip:a | look",
 		},
-		"a switch by hand says until when, and what was changed before": {
-			`(() => { const m = model({ pages: { mode: "shadow" } }, { pages: steps(180, [0, 0, 1000]) },
-				{ changes: [{ at: now - 60_000, removed: ["rule pages: 9/m"], added: ["rule pages: 1/m"] }] });
+		"a switch by hand says until when": {
+			`(() => { const m = model({ pages: { mode: "shadow" } }, { pages: steps(180, [0, 0, 1000]) });
 				m.config.modes = [{ rule: "pages", mode: "shadow", until: new Date(now + 600_000).toISOString() }];
 				return m; })()`,
-			"warn | Rule pages is switched by hand | Rule pages is in mode shadow until TIME, and enforce in the file: it would deny 0 requests a second. It was changed in the file at TIME. |  | mode",
+			"warn | Rule pages is switched by hand | Rule pages is in mode shadow until TIME, and enforce in the file: it would deny 0 requests a second. |  | mode",
 		},
 		"files with errors are not calm": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) },
 				{ state: { instances: [{ name: "a", started_at: 0, config: { error: { text: "x", at: 1 } } }] } })`,
 			"warn | The files have errors, and the traffic is as usual | 0% of 100 decisions a second are denials. |  | ",
+		},
+		"nor are they with a ban": {
+			`model({ pages: { allowed: 60, denied: 40, banned: 40, denied_keys: [key("ip:bot", 40, 500)] } }, { pages: steps(180, [0, 200, 300]) },
+				{ overrides: [ban("pages", "ip:bot")], state: { instances: [{ name: "a", started_at: 0, config: { error: { text: "x", at: 1 } } }] } })`,
+			"warn | The files have errors, and the top denied key is banned | Rule pages denies all of its requests, 40 a second. Keys that are not banned: 0 denials a second. | ip:bot | ",
+		},
+		"files with errors do not hide a slow store": {
+			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) },
+				{ state: { store: { state: "slow" }, instances: [{ name: "a", started_at: 0, config: { error: { text: "x", at: 1 } } }] } })`,
+			"warn | The store is slow | Requests wait for it. If it gets slower, they are decided without it. |  | ",
 		},
 		"a slow store that decides everything hides nothing": {
 			`model({ pages: { mode: "shadow" } }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "slow" } } })`,
@@ -216,11 +254,11 @@ func TestConsoleJudges(t *testing.T) {
 		"what a slow store does not decide": {
 			`model({ pages: { allowed: 100, degraded: 15 } }, { pages: steps(180, [0, 0, 500]) },
 				{ state: { store: { state: "slow", when_store_fails: "open" } } })`,
-			"warn | The store is slow since TIME | Requests wait for it, and 15 decisions a second are made without it. Requests are allowed without limits (when_store_fails: open). |  | ",
+			"warn | The store is slow since TIME | Requests wait for it, and 15 decisions a second are made without it. These are allowed without limits (when_store_fails: open). |  | ",
 		},
 		"a store that is down, and instances that are not known": {
 			`model({ pages: {} }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "down", when_store_fails: "unknown" } } })`,
-			"bad | The store is down | This instance denies all requests that need it, because it does not know how many instances share each limit (when_store_fails: share, without instances). Start Redis, or take this instance out of the load balancer. With instances in the file, it would know its share. |  | ",
+			"bad | The store is down | Requests that need it are denied by this instance, because it does not know how many instances share each limit (when_store_fails: share, without instances). Start Redis, or take this instance out of the load balancer. With instances in the file, it would know its share. |  | ",
 		},
 		"calm": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) })`,
@@ -260,7 +298,9 @@ func TestConsoleOutages(t *testing.T) {
 }
 
 // After a restart the page has the name of the new process, the key of all requests is never a
-// client, a limit that is nearly full has no time until it is, and the store has one state.
+// client, and has no button to ban it, a limit that is nearly full has no time until it is, and the
+// store has one state. An error and its time are of one instance, the denials of a rule that is off
+// here are of others, and no action is possible while the store is down.
 func TestConsoleNamesAndTimes(t *testing.T) {
 	t.Parallel()
 	got := operate(t).console(withToken()).awaited(`
@@ -268,27 +308,39 @@ func TestConsoleNamesAndTimes(t *testing.T) {
 		const status = await import("./status.js");
 		const model = new Model();
 		model.access = { instance: "old-1" };
-		model.addState({ at: 1, store: { kind: "redis", state: "slow" }, rules: [], instances: [
+		const rule = { name: "api", kind: "rule", mode: "off", file_mode: "off", allowed: 0, denied: 5, shadow_denied: 0,
+			error: 0, degraded: 0, banned: 0, denied_keys: [{ key: "ip:1", denied: 9, shadow_denied: 0, per_s: 5, first: 1, last: 1 }] };
+		model.addState({ at: 1, store: { kind: "redis", state: "slow" }, rules: [rule], instances: [
 			{ name: "new-2", store: "up", self: true, started_at: 0, decisions_per_s: 0, config: { hash: "", loaded_at: 0, error: { text: "x", at: 0 } } },
-			{ name: "b", store: "down", started_at: 0, decisions_per_s: 0, config: { hash: "", loaded_at: 0, error: { text: "x", at: 0 } } }] });
+			{ name: "b", store: "down", started_at: 0, decisions_per_s: 0, config: { hash: "", loaded_at: 0, error: { text: "y", at: 9e9 } } }] });
 		status.start({ model });
 		status.draw();
 		const name = document.querySelector("#instance").textContent;
 		const stores = [document.querySelector("#fact-store").textContent.slice(0, 10),
 			...[...document.querySelectorAll("#instances td:nth-child(2)")].slice(0, 2).map((e) => e.textContent)];
-		const failed = / on (.*);/.exec(document.querySelector("#config-error-since").textContent)[1];
+		const failed = document.querySelector("#config-error-since").textContent.replace(/^.* on |; .*active/g, "");
+
+		const deniedKeys = await import("./denied_keys.js");
+		deniedKeys.start({ model, rule: null, cannotAct: () => "" });
+		deniedKeys.draw();
+		const notShadow = document.querySelector("#keys .key-would").hidden;
+		const { effect } = await import("./action_text.js");
+		const down = new Model();
+		down.addState({ at: 1, store: { state: "down" }, rules: [], instances: [] });
+		const reset = effect({ act: "reset", rule: "api", key: "ip:1" }, down);
 
 		const { isShared } = await import("./key_breadth.js");
-		const all = isShared({ config: { rules: [{ name: "pages", key: "ip" }] } }, "pages", "all");
+		const all = isShared("all");
 
 		const { Panel } = await import("./key_panel.js");
 		const [ask, element] = [fetch, document.createElement("div")];
-		globalThis.fetch = async () => Response.json({ key: "ip:1", rules: [{ rule: "api", mode: "enforce",
+		globalThis.fetch = async () => Response.json({ key: "header:", rules: [{ rule: "api", mode: "enforce",
 			limits: [{ limit: "6/h", capacity: 6, remaining: 5, reset_after_s: 0.3, allowed: true }] }] });
-		await new Panel({ model, cannotAct: () => "" }, element).open("ip:1", null);
+		await new Panel({ model, cannotAct: () => "" }, element).open("header:", null);
 		globalThis.fetch = ask;
-		return [stores.join("/"), name, failed, all, element.querySelector(".limit-text").textContent].join(", ");`)
-	if want := "Redis slow/slow/down, new-2, new-2 and b, true, 5 of 6 remain"; got != want {
+		return [stores.join("/"), name, failed, [all, element.querySelector(".buttons button").hidden, notShadow].join("/"), reset, element.querySelector(".limit-text").textContent].join(", ");`)
+	if want := "Redis slow/slow/down, new-2, new-2. Also with errors: b., true/true/true, " +
+		"This fails as long as the store is down., 5 of 6 remain"; got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}
 }

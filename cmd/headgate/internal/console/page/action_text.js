@@ -47,6 +47,7 @@ export function button(request) {
 
 // effect says what a request will do, in sentences.
 export function effect(request, model, now = Date.now()) {
+  if (model.state.store.state === "down") return "This fails as long as the store is down.";
   const rule = model.rule(request.rule);
   const until = request.for_s ? `until ${time(now + request.for_s * 1000, now)}`
     : `until it is ${request.act === "mode" ? "changed" : "lifted"}`;
@@ -72,7 +73,6 @@ export function caution({ act, rule, key }, model) {
 }
 
 function fleet(model) {
-  if (model.state.store.state === "down") return "This fails as long as the store is down.";
   if (model.fleet === 1) return "It takes effect within a second.";
   return `It takes effect on all ${model.isPartial ? "" : `${number(model.fleet)} `
   }instances within a second.`;
@@ -98,8 +98,8 @@ function banText({ rule, key, also }, state, until, model) {
 function passing(rule, key, model) {
   const { now } = model.limits(rule, key);
   const n = deniedKey(model, rule, key)?.per_s ?? 0;
-  return n > 0 && now.length > 0 ? ` It is denied ${rate(n)} requests a second already: the ban also stops the ${
-    now.join(", ")} that still pass.` : "";
+  return n > 0 && now.length > 0 ? ` It is denied ${rate(n)} requests a second already: the ban `
+    + `also stops the ${now.join(", ")} that still pass.` : "";
 }
 
 function raiseText({ rule, key, limits, keep_usage }, until, model, all) {

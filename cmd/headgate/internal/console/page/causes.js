@@ -6,12 +6,10 @@ import { brief } from "./key_text.js";
 const early = 6_000; // milliseconds by which a step of the history may begin before its cause
 const late = 15_000; // between a cause and what it began
 
-// causes returns {at, text, rules, lines}, the oldest first: rules is null for all, and lines are
-// those of the rules that changed.
+// causes returns {at, text, rules, isChange, isEnd}, the oldest first: rules is null for all.
 export function causes(model) {
-  const changes = (model.config?.changes ?? []).map((c) => ({
-    at: c.at, text: "the rules changed", lines: [...c.removed, ...c.added],
-    rules: namesIn([...c.removed, ...c.added]), removed: c.removed, added: c.added,
+  const changes = (model.config?.changes ?? []).map(({ at, removed, added }) => ({
+    at, text: "the rules changed", rules: namesIn([...removed, ...added]), isChange: true,
   }));
   const ends = (model.acts ?? []).filter((a) => a.ended?.why === "expired")
     .map((a) => ({
@@ -55,5 +53,6 @@ export function causeOf(model, rule, start) {
 // after says how long after a cause something began.
 export function after({ at, text }, start) {
   const seconds = Math.round((start - at) / 1000);
-  return seconds < 1 ? `as ${text}` : `${seconds === 1 ? "a second" : `${seconds} seconds`} after ${text}`;
+  return seconds < 1 ? `as ${text}`
+    : `${seconds === 1 ? "a second" : `${seconds} seconds`} after ${text}`;
 }

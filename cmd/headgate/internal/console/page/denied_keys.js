@@ -84,7 +84,7 @@ function keys() {
     if (app.rule !== null && rule.name !== app.rule) continue;
     total += rule.denied + rule.shadow_denied;
     for (const key of rule.denied_keys) {
-      const would = key.denied === 0 || (rule.kind !== "domain" && rule.mode !== "enforce");
+      const would = key.denied === 0 || (rule.mode === "shadow" && rule.mode !== rule.file_mode);
       items.push({ rule: rule.name, kind: rule.kind, would, ...key });
     }
   }

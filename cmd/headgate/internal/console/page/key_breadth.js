@@ -7,7 +7,7 @@ export const isPattern = (key) => key.includes("*");
 
 // isShared reports whether a key is that of all requests of its rule, or of all that lack a header
 // or a cookie: nobody is behind it who could be banned.
-export function isShared(model, rule, key) {
+export function isShared(key) {
   if (key === "all") return true; // also of a rule that has a key by now: keys begin with a source
   return key.split("|").every((part) => part.startsWith("const:") || isMissing(part));
 }
@@ -15,19 +15,14 @@ export function isShared(model, rule, key) {
 const isMissing = (part) => part === "header:" || part === "cookie:";
 const isAny = (part) => /^([a-z]+:)?\*+$/.test(part);
 
-const ruleOf = (model, name) => model.config?.rules.find((r) => r.name === name);
-
-// breadth says for whom a key stands if it is not one client: {text, confirm}, or null.
+// breadth says whose a key is: {text, confirm} of a pattern, {text} of a shared key, or null.
 export function breadth(model, rule, key) {
   if (isPattern(key)) return ofPattern(model, rule, key);
-  if (!isShared(model, rule, key)) return null;
+  if (!isShared(key)) return null;
   const whose = key.split("|").some(isMissing)
     ? "all requests without that header or cookie share it"
     : `all requests that rule ${rule} applies to share it`;
-  return {
-    text: `This key is not one client: ${whose}.`,
-    confirm: `Deny all of these requests, whoever sends them`,
-  };
+  return { text: `This key is not one client: ${whose}.` };
 }
 
 function ofPattern(model, rule, key) {
@@ -45,8 +40,8 @@ function ofPattern(model, rule, key) {
 
 // siblings returns other rules with keys of the same form, in which key is not banned.
 export function siblings(model, rule, key) {
-  const form = ruleOf(model, rule)?.key;
-  if (!form || isPattern(key) || isShared(model, rule, key)) return [];
+  const form = model.config?.rules.find((r) => r.name === rule)?.key;
+  if (!form || isPattern(key)) return [];
   return model.config.rules.filter((r) => r.kind !== "domain" && r.name !== rule
     && r.key === form && r.mode !== "off" && !model.override(r.name, key)?.ban);
 }

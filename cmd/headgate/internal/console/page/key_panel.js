@@ -4,6 +4,7 @@ import { getKey } from "./api.js";
 import { disable, onAct } from "./controls.js";
 import { h, setAttribute, setText } from "./dom.js";
 import { number, plural, span } from "./format.js";
+import { isShared } from "./key_breadth.js";
 import { keyOverride } from "./key_override.js";
 import { deniedKey, seenText } from "./key_requests.js";
 import { brief, keyText } from "./key_text.js";
@@ -113,7 +114,8 @@ class RulePart {
     const acts = [["ban", "Ban…"], ["raise", "Raise…"], ["reset", "Reset…"]];
     this.buttons = acts.map(([act, text]) => {
       const button = h("button", {
-        type: "button", class: "small", "aria-label": `${text.slice(0, -1)} ${brief(key)} in rule ${rule}…`,
+        type: "button", class: "small",
+        "aria-label": `${text.slice(0, -1)} ${brief(key)} in rule ${rule}…`,
       }, text);
       return onAct(button, () => app.acting.open(act, { rule, key }));
     });
@@ -139,7 +141,7 @@ class RulePart {
     const [ban, raise, reset] = this.buttons;
     reset.hidden = this.isPattern;
     const override = has ? this.app.model.override(this.rule, this.key) : null;
-    ban.hidden = Boolean(override?.ban) || this.key === "all";
+    ban.hidden = Boolean(override?.ban) || isShared(this.key);
     raise.hidden = Boolean(override?.ban) && override.key === this.key; // it must be lifted first
     for (const button of [ban, raise]) disable(button, this.app.cannotAct(this.kind) || this.why);
     disable(reset, this.app.cannotAct() || this.why);

@@ -76,10 +76,12 @@ function drawVerdict() {
   drawAdvice(verdict);
   if (!culprit) return;
   setText(byId("culprit-share"), culprit.banned ? "Key "
-    : `${culprit.share > 0.95 ? "Nearly all" : percent(culprit.share)} of them are from one key: `);
+    : `${culprit.share > 0.9 ? "Nearly all" : percent(culprit.share)} of them are from one key: `);
   setText(byId("culprit-key"), brief(culprit.key));
   byId("culprit-key").title = keyText(culprit.key);
   setText(byId("culprit-rule"), culprit.rule);
+  setText(byId("culprit-ban"), `Ban ${brief(culprit.key)}…`);
+  setText(byId("culprit-raise"), `Raise ${brief(culprit.key)}…`);
 }
 
 let spoken = "";
@@ -98,7 +100,6 @@ function drawAdvice({ advice, hasChange }) {
   const why = app.cannotAct(kind);
   for (const id of ["culprit-ban", "culprit-raise"]) {
     show(byId(id), advice === "ban" && !isDomain);
-    setText(byId(id), `${id === "culprit-ban" ? "Ban" : "Raise"} ${brief(culprit?.key ?? "")}…`);
     disable(byId(id), why || (culprit ? cutOff(culprit.key) : ""));
   }
   show(byId("culprit-change"), advice === "change" || Boolean(hasChange));

@@ -71,9 +71,10 @@ function drawConfig(state) {
   const lines = error.text.split("\n");
   setText(byId("config-error-text"), lines.length > most + 1
     ? [...lines.slice(0, most), `and ${lines.length - most} more`].join("\n") : error.text);
-  const where = all.length === 1 && failed.self ? "" : ` on ${listOf(all.map((i) => i.name))}`;
-  setText(byId("config-error-since"), `Since ${time(error.at)}${where}; the rules loaded ${
-    ago(loaded_at)} stay active.`);
+  const more = all.filter((i) => i !== failed).map((i) => i.name);
+  setText(byId("config-error-since"), `Since ${time(error.at)} on ${failed.name
+  }; the rules loaded ${ago(loaded_at)} stay active.${
+    more.length ? ` Also with errors: ${listOf(more)}.` : ""}`);
 }
 
 function makeRow({ name }) {
@@ -92,7 +93,7 @@ function makeRow({ name }) {
     element,
     update(i) {
       setText(self, i.self ? "(this one)" : "");
-      setText(store, i.store === "up" ? app.model.state.store.state : i.store);
+      setText(store, i.store === "up" && app.model.state.store.state === "slow" ? "slow" : i.store);
       setText(decisions, number(i.decisions_per_s));
       setText(p50, latency(i.p50_us));
       setText(p99, latency(i.p99_us));

@@ -93,8 +93,7 @@ function look(step, aloud = false) {
 
 function sayCursor() {
   if (!shown?.from) return;
-  const at = cursor === null ? "" : sayStep(cursor);
-  setText(byId("readout"), at);
+  setText(byId("readout"), cursor === null ? "" : sayStep(cursor));
 }
 
 function sayStep(i) {

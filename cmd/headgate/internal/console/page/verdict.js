@@ -24,18 +24,28 @@ function judged(model, now) {
   const [denied, banned] = [sum("denied"), sum("banned")];
   const total = sum("allowed") + denied;
   if (model.state.store.state === "down") return storeDown(model, sum("error"), sum("degraded"));
-  if (isSilent(model.history(null)) && total + sum("error") === 0) {
+  const past = Object.values(model.history(null).counts).flat();
+  if (past.every((n) => n === 0) && total + sum("error") === 0) {
     return { level: "none", title: "No decisions in the last 15 minutes" };
   }
   const keys = keysOf(model, rules);
-  const idle = keys.filter((k) => k.banned && k.mode !== "enforce" && k.per_s >= loud);
+  const idle = keys.filter((k) => k.banned && k.mode !== "enforce" && k.per_s >= loud
+    && !differs(model, k.rule)); // another instance may deny it
   const found = incidents(model, rules, keys);
   if (found.length > 0) return denials(model, found, { total, banned, idle, now });
+  const free = rules.reduce((n, rule) => n + notBanned(rule), 0);
+  if (isHigh({ free, history: model.history(null), decisions: total })) {
+    return { level: "bad", title: `${rate(free)} denials a second by all rules together`,
+      detail: `${percent(free / total)} of all decisions. Each rule alone denies few.` };
+  }
   if (idle.length > 0) return idleBan(idle);
   const rest = calm(model, rules, keys, { denied, banned, total });
   const degraded = sum("degraded");
   const isSlow = model.state.store.state === "slow" && (degraded >= 0.05 || rest.level !== "warn");
-  return isSlow ? storeSlow(model, degraded, { denied, banned, now }) : rest;
+  if (isSlow) return storeSlow(model, degraded, { denied, banned, now });
+  const isOld = rest.level === "calm" && model.state.instances.some((i) => i.config?.error);
+  return !isOld ? rest : { ...rest, level: "warn", title: `The files have errors, and the ${
+    rest.culprit ? "top denied key is banned" : "traffic is as usual"}` };
 }
 
 function calm(model, rules, keys, { denied, banned, total }) {
@@ -44,9 +54,11 @@ function calm(model, rules, keys, { denied, banned, total }) {
   const detail = differences(model);
   if (detail !== "") return { level: "warn", title: "Instances have different rules", detail };
   const restarts = restartText(model);
-  if (restarts) return { level: "warn", title: "Instances end soon after their start", detail: restarts };
-  const held = mostDenied(keys.filter((k) => k.banned && k.mode === "enforce"), banned);
-  if (held && held.per_s >= loud) {
+  if (restarts) {
+    return { level: "warn", title: "Instances end soon after their start", detail: restarts };
+  }
+  const held = mostDenied(keys.filter((k) => k.mode === "enforce"), 0);
+  if (held?.banned && held.per_s >= loud) {
     const open = keys.filter((k) => k.key === held.key && !k.banned).map((k) => k.rule);
     return {
       level: "calm", title: "The top denied key is banned", culprit: held, rule: held.rule,
@@ -56,10 +68,8 @@ function calm(model, rules, keys, { denied, banned, total }) {
     };
   }
   const end = causes(model).findLast((c) => c.isEnd && c.at > model.history(null).from * 1000);
-  const isOld = model.state.instances.some((i) => i.config?.error);
   return {
-    level: isOld ? "warn" : "calm",
-    title: isOld ? "The files have errors, and the traffic is as usual" : "Nothing unusual",
+    level: "calm", title: "Nothing unusual",
     detail: (total === 0 ? "No decisions in the last seconds."
       : `${percent(denied / total)} of ${rate(total)} decisions a second are denials.`)
       + (end ? ` At ${timeOfDay(end.at)} ${end.text}.` : ""),
@@ -67,9 +77,9 @@ function calm(model, rules, keys, { denied, banned, total }) {
 }
 
 // restartText says on which host two instances have ended soon after their start, or is "".
-function restartText({ comings, state: { instances } }) {
-  const hosts = comings.filter((c) => c.who && !instances.some((i) => i.started_at === c.at))
-    .map((c) => c.who.replace(/-\d+$/, ""));
+function restartText({ comings, state: { instances, alone } }) {
+  const hosts = alone ? [] : comings.filter((c) => c.who && !instances.some((i) =>
+    i.started_at === c.at)).map((c) => c.who.replace(/-\d+$/, ""));
   const host = hosts.find((name, i) => hosts.indexOf(name) !== i);
   return host ? `${hosts.filter((name) => name === host).length} instances on ${host} ended within `
     + "15 minutes of their start. If one starts again and again, take it out of the load balancer, "
@@ -78,7 +88,8 @@ function restartText({ comings, state: { instances } }) {
 
 // differences says which rules of other instances differ from those of this one, and how, or "".
 function differences({ state: { instances } }) {
-  return instances.filter((i) => i.differs).slice(0, 3).map(({ name, differs: { removed, added } }) => {
+  return instances.filter((i) => i.differs).slice(0, 3).map(({ name, differs: other }) => {
+    const { removed, added } = other;
     if (!added) return `${name} has other files, with too many rules to compare.`;
     const [here, there] = [listed(removed), listed(added)];
     return !there ? `${name} lacks ${here}.`
@@ -99,18 +110,17 @@ function switchedByHand(model, rules) {
   return {
     level: "warn", rule: first.name, advice: "mode",
     title: `${rules.length === 1 ? `Rule ${first.name} is` : `${rules.length} rules are`
-    } switched by hand`, hasChange: causes(model).findLast((c) => c.lines)?.rules?.has(first.name),
+    } switched by hand`,
+    hasChange: causes(model).findLast((c) => c.isChange)?.rules?.has(first.name),
     detail: rules.slice(0, 3).map((r) => switchText(model, r)).join(" "),
   };
 }
 
 function switchText(model, { name, mode, file_mode, shadow_denied }) {
   const until = model.config?.modes?.find((m) => m.rule === name)?.until;
-  const change = causes(model).findLast((c) => c.lines && c.rules?.has(name));
   return `Rule ${name} is in mode ${mode}${until ? ` until ${time(Date.parse(until))}` : ""}, and ${
     file_mode} in the file${mode === "shadow" ? `: it would deny ${rate(shadow_denied)
-    } requests a second` : ""}.${
-    change ? ` It was changed in the file at ${time(change.at)}.` : ""}`;
+    } requests a second` : ""}.`;
 }
 
 // idleBan is about bans that deny nothing, since their rule only counts.
@@ -133,27 +143,27 @@ function storeSlow(model, degraded, { denied, banned, now }) {
   return {
     level: "warn", title: `The store is slow${start}`,
     detail: (degraded > 0 ? `Requests wait for it, and ${rate(degraded)} decisions a second are `
-      + `made without it. ${withoutStore[model.state.store.when_store_fails] ?? ""}`
+      + `made without it. These ${withoutStore(model)}`
       : "Requests wait for it. If it gets slower, they are decided without it.")
       + (denied >= 0.05 ? ` Denials a second: ${rate(banned)} of banned keys, ${
         rate(Math.max(0, denied - banned))} of others.` : ""),
   };
 }
 
-const withoutStore = {
-  closed: "Requests that need it are denied (when_store_fails: closed).",
-  open: "Requests are allowed without limits (when_store_fails: open).",
-  share: "Each instance decides in its own memory by its share of each limit "
+const withoutStore = ({ state: { store } }) => ({
+  closed: "are denied (when_store_fails: closed).",
+  open: "are allowed without limits (when_store_fails: open).",
+  share: "are decided by each instance in its own memory, by its share of each limit "
     + "(when_store_fails: share).",
-  unknown: "This instance denies all requests that need it, because it does not know how many "
-    + "instances share each limit (when_store_fails: share, without instances).",
-};
+  unknown: "are denied by this instance, because it does not know how many instances share each "
+    + "limit (when_store_fails: share, without instances).",
+}[store.when_store_fails] ?? "fail.");
 
 function storeDown(model, errors, degraded) {
-  const how = withoutStore[model.state.store.when_store_fails] ?? "Requests that need it fail.";
   return {
     level: "bad", title: "The store is down",
-    detail: how + (degraded > 0 ? ` ${rate(degraded)} decisions a second are made this way.` : "")
+    detail: `Requests that need it ${withoutStore(model)}`
+      + (degraded > 0 ? ` ${rate(degraded)} decisions a second are made this way.` : "")
       + (errors > 0 ? ` ${rate(errors)} a second fail.` : "")
       + (model.state.store.when_store_fails === "unknown" ? " Start Redis, or take this instance "
         + "out of the load balancer. With instances in the file, it would know its share." : "")
@@ -161,15 +171,14 @@ function storeDown(model, errors, degraded) {
   };
 }
 
-// incidents returns what troubles clients, the worst first: rules with many denials of keys that are
-// not banned. The one in the headline stays there as long as it can.
+// incidents returns what troubles clients, the worst first: rules with many denials of keys that
+// are not banned. The one in the headline stays there as long as it can.
 function incidents(model, rules, keys) {
   const open = keys.filter((k) => !k.banned && k.mode === "enforce");
   return rules.map((rule) => ({
     rule, free: notBanned(rule), weight: weight(model, rule.name, notBanned(rule)),
     history: model.history(rule.name), decisions: rule.allowed + rule.denied,
-    keys: open.filter((k) => k.rule === rule.name), // and how many the rule denies:
-    sources: rule.denied_keys.filter((k) => k.per_s >= 0.05).length,
+    keys: open.filter((k) => k.rule === rule.name),
   })).filter(isHigh).sort((a, b) => b.weight - a.weight);
 }
 
@@ -183,12 +192,13 @@ const weight = ({ told }, rule, n, key = told?.culprit?.key) =>
   (told?.rule === rule && told.culprit?.key === key ? lead * n : n);
 
 // bannedOf returns the denials of banned keys. Just after a ban, the mean of 5 seconds still has
-// those before it.
+// those before it, unless keys that are not in the list have many of them.
 function bannedOf(model, { name, denied, banned, denied_keys: keys }) {
   const isNew = model.acts?.some((a) => a.act === "ban" && a.rule === name
     && model.state.at - a.at < 10_000);
-  const open = keys.filter((k) => !model.override(name, k.key)?.ban);
-  return isNew ? Math.max(banned, open.reduce((left, k) => left - k.per_s, denied)) : banned;
+  const sum = (list) => list.reduce((n, k) => n + k.per_s, 0);
+  const open = sum(keys.filter((k) => !model.override(name, k.key)?.ban));
+  return isNew && sum(keys) > (1 - culpable) * denied ? Math.max(banned, denied - open) : banned;
 }
 
 function isHigh({ free, history, decisions: total }) {
@@ -200,11 +210,12 @@ function isHigh({ free, history, decisions: total }) {
 const openDenials = ({ counts }) => counts.denied.map((n, i) => Math.max(0, n - counts.banned[i]));
 
 function denials(model, [worst, ...more], { total, banned, idle, now }) {
-  const top = mostDenied(worst.keys, worst.free, worst.sources);
+  const top = mostDenied(worst.keys, worst.free);
   const { text, cause } = since(model, worst, top, now);
   const isMixed = differs(model, worst.rule.name);
   const isEarly = model.state.at - model.state.denied_since < 1_000;
-  const advice = cause?.lines ? "change" : isMixed ? "mode" : !top ? "" : top.caution ? "look" : "ban";
+  const advice = cause?.isChange ? "change" : isMixed ? "mode"
+    : !top ? "" : top.caution ? "look" : "ban";
   const elsewhere = keysOf(model, model.rules())
     .filter((k) => top && k.key === top.key && k.banned).map((k) => k.rule);
   const others = worst.keys.filter((k) => k.key !== top?.key && k.per_s > notable * worst.free);
@@ -230,7 +241,7 @@ function denials(model, [worst, ...more], { total, banned, idle, now }) {
 
 // also is the sentence about a further incident.
 function also(model, incident, now) {
-  const top = mostDenied(incident.keys, incident.free, incident.sources);
+  const top = mostDenied(incident.keys, incident.free);
   return `Rule ${incident.rule.name} denies ${rate(incident.free)} a second ${
     since(model, incident, top, now).text}${top ? `, ${percent(top.share)} of them from ${top.key}`
     : ""}.`;
@@ -261,18 +272,16 @@ function cautionOf(model, rule, key, override) {
 const isWide = (model, rule, key) => rule.kind !== "domain"
   && breadth(model, rule.name, key) !== null;
 
-// mostDenied returns the key that has most of the denials, if one has so many. Its rate is the mean
-// of another time than that of the rule, so the only one of the sources has all.
-function mostDenied(keys, denied, sources = 2) {
-  const found = keys.filter((k) => k.per_s >= culpable * denied);
-  if (found.length === 0) return null;
-  const most = found.reduce((a, b) => (b.weight > a.weight ? b : a));
-  return { ...most, share: sources === 1 ? 1 : Math.min(1, most.per_s / denied) };
+// mostDenied returns the key that has most of the denials, if one has so many.
+function mostDenied(keys, denied) {
+  const [most] = keys.filter((k) => k.per_s >= culpable * denied)
+    .sort((a, b) => b.weight - a.weight);
+  return most ? { ...most, share: Math.min(1, most.per_s / denied) } : null;
 }
 
-// since says since when an incident lasts, and what began it. If one key is at fault, it lasts since
-// the first denial of this key. What a rule would have denied while it was in shadow counts, too: an
-// act is no new beginning.
+// since says since when an incident lasts, and what began it. If one key is at fault, it lasts
+// since the first denial of this key. What a rule would have denied while it was in shadow counts,
+// too: an act is no new beginning.
 function since(model, { rule, free, history }, top, now) {
   const { counts, step_s, startOf } = history;
   const sums = openDenials(history);
@@ -283,8 +292,9 @@ function since(model, { rule, free, history }, top, now) {
   if (isCounted && !(top.first < start)) start = top.first;
   if (start === null) return { text: "for at least 15 minutes", cause: null };
   const cause = causeOf(model, rule.name, start);
-  if (isFirstKnown(model, start) && !cause?.lines) {
-    return { text: `since ${timeOfDay(start)} or earlier, when all instances were new`, cause: null };
+  if (isFirstKnown(model, start) && !cause?.isChange) {
+    const text = `since ${timeOfDay(start)} or earlier, when all instances were new`;
+    return { text, cause: null };
   }
   if (cause) {
     start = Math.max(start, cause.at);
@@ -317,10 +327,6 @@ function rising(counts, now, least = 0) {
 // minutes rounds milliseconds to seconds of whole minutes, but for the first one.
 function minutes(ms) {
   return ms < 60_000 ? ms / 1000 : Math.floor(ms / 60_000) * 60;
-}
-
-function isSilent({ counts }) {
-  return Object.values(counts).every((list) => list.every((n) => n === 0));
 }
 
 function median(list) {
