@@ -37,7 +37,7 @@ func TestReportHasAllSections(t *testing.T) {
 		"Requests Keys Span Busiest second Skipped File")
 	expect(p, "the answer", `document.querySelector("#answer").textContent`,
 		"First decide about 1 key")
-	expect(p, "limits", `document.querySelectorAll("#cards .limit").length`, 4)
+	expect(p, "limits", `document.querySelectorAll("#cards .limit").length`, 3)
 	expect(p, "recommended limits", `document.querySelectorAll(".badge").length`, 0)
 	expect(p, "who stands out", `document.querySelector(".evidence h3 bdi").textContent`, scanner)
 	for _, width := range []int64{360, 768, 1440} {
@@ -203,7 +203,12 @@ func TestReportsOfLittle(t *testing.T) {
 			"The logs have no requests", "#why", "Choose logs that have requests.", 0,
 		},
 		{
-			"one line", report.Build{Kind: report.KindSize}, lines[0],
+			"few lines", report.Build{Kind: report.KindSize}, lines[0],
+			"Too few requests to choose a limit", "#why", "The logs have 1 request from 1 key.", 0,
+		},
+		{
+			"one line",
+			report.Build{Kind: report.KindReplay, Limits: limitsOf(t, "1/s")}, lines[0],
 			"Too few requests to choose a limit", "#time .lead",
 			"All requests are within 1s, so there is no chart over time.", 1,
 		},

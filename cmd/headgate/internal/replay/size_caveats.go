@@ -28,13 +28,8 @@ func (s *sizing) caveats() {
 	for _, c := range s.times.clocks {
 		if howMany, at := c.rounded(); howMany != "" {
 			r.shortest = 10 * time.Duration(60*c.seconds) * time.Second
-			longer := "try longer ones (--per)"
-			if s.covered()/10 < r.shortest.Microseconds() {
-				longer = "this log is too short for longer ones"
-			}
 			caveat("rounded-times", "%s times are at %s %d of the %s: if they are rounded, limits "+
-				"for less than 10 %ss mean nothing; %s",
-				howMany, c.hand, at, c.turn, c.turn, longer)
+				"for less than 10 %ss mean nothing", howMany, c.hand, at, c.turn, c.turn)
 			break // what is rounded to hours is also rounded to minutes
 		}
 	}

@@ -13,10 +13,9 @@ import (
 type answer struct {
 	Title, Why string
 
-	Unsure bool // the logs do not say which limit to choose
-	best   int  // of the limits, or -1 if none is recommended
-	shown  int  // of the limits
-	asks   bool // about the keys that stand out: only the reader knows whether they may be denied
+	best  int  // of the limits, or -1 if none is recommended
+	shown int  // of the limits
+	asks  bool // about the keys that stand out: only the reader knows whether they may be denied
 }
 
 // fewRequests are too few for an advice. balanced is the share of the requests of ordinary keys
@@ -32,16 +31,21 @@ func (d *Data) answer() answer {
 		return answer{Title: "The logs have no requests", Why: "Choose logs that have requests."}
 	case d.Size.Requests < fewRequests:
 		return answer{
-			Title: "Too few requests to choose a limit", Unsure: true, best: -1,
-			Why: fmt.Sprintf("The logs have %s from %s. %s denies %s of them.",
-				plural(d.Size.Requests, "request", "requests"), plural(d.Size.Keys, "key", "keys"),
-				d.Limits[0].Limit, Number(d.Replay.Limits[0].Denied)),
+			Title: "Too few requests to choose a limit", best: -1,
+			Why: fmt.Sprintf("The logs have %s from %s.",
+				plural(d.Size.Requests, "request", "requests"), plural(d.Size.Keys, "key", "keys")),
 		}
-	case d.TooRounded():
-		return answer{
-			Title: "The times are too rounded to choose a limit", Unsure: true, best: -1,
+	case len(d.Limits) == 0 || slices.ContainsFunc(d.Replay.Limits, func(r replay.Result) bool {
+		return d.Size.TooRounded(r.Limit)
+	}):
+		a := answer{
+			Title: "The times are too rounded to choose a limit", best: -1,
 			Why: "Use a log with exact times.",
 		}
+		if d.Kind == KindSize {
+			a.Why += " If the span is long enough, try longer periods (--per)."
+		}
+		return a
 	case d.Kind == KindSize:
 		return d.ofProposals()
 	case len(d.Limits) == 1:
@@ -56,32 +60,23 @@ func (d *Data) answer() answer {
 	return d.ofSeveral()
 }
 
-// TooRounded reports whether a limit means nothing, since the times are rounded.
-func (d *Data) TooRounded() bool {
-	return slices.ContainsFunc(d.Replay.Limits, func(r replay.Result) bool {
-		return d.Size.TooRounded(r.Limit)
-	})
-}
-
 // ofProposals recommends to deny nothing, with reserve, unless a proposal denies keys that stand
 // out.
 func (d *Data) ofProposals() answer {
-	need, _ := d.Size.Needed()
-	best, why := max(0, d.named("reserve")), d.need(need)
-	if best > 0 {
-		why += d.Limits[best].Limit + " is twice that: a client may be busier than in the log. "
+	need, twice := d.Size.Needed()
+	why := d.need(need)
+	if twice != need {
+		why += twice.String() + " is twice that: a client may be busier than in the log. "
 	}
-	if slices.ContainsFunc(d.order(), d.deniesStandOut) {
-		shown := best
-		if i := d.named("between"); i >= 0 {
-			shown = i
-		}
-		return answer{Title: d.decide(), Why: why + look, best: -1, shown: shown, asks: true}
+	order := d.order()
+	if i := slices.IndexFunc(order, d.deniesStandOut); i >= 0 {
+		return answer{Title: d.decide(), Why: why + look, best: -1, shown: order[i], asks: true}
 	}
 	if d.Size.StandOut == nil && len(d.Cautions()) == 0 {
 		why += "No key stands out, so the logs give no reason for a stricter limit."
 	}
-	return answer{Title: "Start with " + d.Limits[best].Limit, Why: why, best: best, shown: best}
+	best := slices.IndexFunc(d.Replay.Limits, func(r replay.Result) bool { return r.Limit == twice })
+	return answer{Title: "Start with " + twice.String(), Why: why, best: best, shown: best}
 }
 
 // need says which limit the keys need that do not stand out.
@@ -135,13 +130,6 @@ func (d *Data) ofSeveral() answer {
 
 func (d *Data) decide() string {
 	return "First decide about " + plural(int64(len(d.Size.StandOut.Keys)), "key", "keys")
-}
-
-// named returns the limit with a name such as reserve, or -1.
-func (d *Data) named(name string) int {
-	return slices.IndexFunc(d.Limits, func(l Limit) bool {
-		return slices.Contains(strings.Split(l.Name, ", "), name)
-	})
 }
 
 // others is the number of keys that do not stand out.
@@ -206,6 +194,10 @@ func (d *Data) choice(limit int) string {
 		return "Choose it if none of the keys that stand out may be denied."
 	}
 	text := "Choose it if " + list(denied) + " may be denied"
+	if rest, keys := d.rest(limit); rest > 0 {
+		text += fmt.Sprintf(", and %s of %s", plural(rest, "request", "requests"),
+			plural(keys, "other key", "other keys"))
+	}
 	if len(spared) > 0 {
 		text += ", but not " + list(spared)
 	}

@@ -40,7 +40,8 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 		return nil, err
 	}
 	limits, names := b.Limits, slices.Repeat([]string{""}, len(b.Limits))
-	if b.Kind == KindSize {
+	if b.Kind == KindSize && d.Size.Requests >= fewRequests &&
+		!d.Size.TooRounded(d.Size.Proposals[0].Limit) {
 		limits, names = found(d.Size)
 	}
 	for i, l := range limits {
@@ -50,7 +51,7 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 		}
 		d.Limits = append(d.Limits, texts)
 	}
-	if len(limits) == 0 { // nothing to propose without requests
+	if len(limits) == 0 { // the logs do not say which to choose
 		d.Replay = &replay.Report{
 			Traffic: d.Size.Traffic, Limits: []replay.Result{},
 			Detail: &replay.Detail{
@@ -63,39 +64,49 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 	return d, b.replay(ctx, d, limits)
 }
 
-// maxFound is the maximum number of limits that are found.
-const maxFound = 10
+// maxSpare is the maximum number of limits that are found to spare keys that stand out.
+const maxSpare = 5
 
 // found returns the proposals, each limit once, and twice the smallest limit that denies nothing to
-// keys that do not stand out: it is recommended, since a client may be busier than in the log. For
-// each key that stands out, it returns the limit that spares it, if this denies others.
+// keys that do not stand out: it is recommended, since a client may be busier than in the log. If
+// keys stand out, it also returns twice what each needs, and of the limits that deny the same keys
+// only the first, which has the most reserve.
 func found(r *replay.SizeReport) (limits []headgate.Limit, names []string) {
-	add := func(l headgate.Limit, name string) {
+	var denied []int64 // keys, by limit: a smaller limit denies the same keys, and perhaps more
+	add := func(l headgate.Limit, name string, keys int64) {
 		if i := slices.Index(limits, l); i >= 0 {
 			names[i] += ", " + name
-			return
+		} else if r.StandOut == nil || !slices.Contains(denied, keys) {
+			limits, names, denied = append(limits, l), append(names, name), append(denied, keys)
 		}
-		limits, names = append(limits, l), append(names, name)
-	}
-	for _, p := range r.Proposals {
-		add(p.Limit, p.Name)
-	}
-	if need, twice := r.Needed(); need != twice {
-		add(twice, "reserve")
 	}
 	if r.StandOut != nil {
-		for _, k := range r.StandOut.Keys {
-			if l := replay.Reserve(k.Need); len(limits) < maxFound && !deniesNone(r, l) {
-				add(l, "spare")
+		for _, k := range r.StandOut.Keys { // those that need most first
+			l := replay.Reserve(k.Need)
+			if n := denies(r, l); n > 0 && len(limits) < maxSpare {
+				add(l, "spare", n)
 			}
 		}
+	}
+	if need, twice := r.Needed(); need != twice {
+		add(twice, "reserve", denies(r, twice))
+	}
+	for _, p := range r.Proposals {
+		add(p.Limit, p.Name, p.DeniedKeys)
 	}
 	return limits, names
 }
 
-// deniesNone reports whether l, of the period of the proposals, denies nothing.
-func deniesNone(r *replay.SizeReport, l headgate.Limit) bool {
-	return l.Refill() >= r.Proposals[0].Limit.Refill()
+// denies returns how many keys l denies, if it denies only keys that stand out.
+func denies(r *replay.SizeReport, l headgate.Limit) (keys int64) {
+	if r.StandOut != nil {
+		for _, k := range r.StandOut.Keys {
+			if k.Need.Refill() > l.Refill() {
+				keys++
+			}
+		}
+	}
+	return keys
 }
 
 // size reads the logs for the first time.

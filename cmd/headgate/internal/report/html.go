@@ -61,7 +61,9 @@ func (d *Data) order() (all []int) {
 	}
 	if d.Kind == KindSize {
 		slices.SortStableFunc(all, func(a, b int) int {
-			return cmp.Compare(d.Replay.Limits[a].Denied, d.Replay.Limits[b].Denied)
+			x, y := d.Replay.Limits[a], d.Replay.Limits[b]
+			return cmp.Or(cmp.Compare(x.Denied, y.Denied),
+				cmp.Compare(x.Limit.Refill(), y.Limit.Refill()))
 		})
 	}
 	return all
@@ -103,14 +105,16 @@ type KeyEvidence struct {
 
 	Asked  []replay.AskedFor
 	Denied []string // such as 84% by 10/m
-	Spare  string   // the limit with reserve that spares it, and what this denies
+	Spare  string   // of a KindSize: the limit with reserve that spares it, and what this denies
 }
 
 // Evidence returns the keys that stand out, the one that needs most first.
 func (d *Data) Evidence() (all []KeyEvidence) {
 	for i, e := range d.Replay.Detail.Evidence {
 		k := KeyEvidence{StandOutKey: d.Size.StandOut.Keys[i], Asked: e.Asked}
-		k.Spare = d.spare(k.Need)
+		if d.Kind == KindSize {
+			k.Spare = d.spare(k.Need)
+		}
 		for _, l := range d.order() {
 			if e.Denied[l] > 0 {
 				text := percent(e.Denied[l], k.Requests) + " by " + d.Limits[l].Limit
@@ -122,20 +126,16 @@ func (d *Data) Evidence() (all []KeyEvidence) {
 	return all
 }
 
-// spare returns the limit that spares a key with reserve, and what it denies to others or how to
-// find that out.
+// spare returns the strictest limit of the page that spares a key with reserve, and what it denies.
 func (d *Data) spare(need headgate.Limit) string {
 	l := replay.Reserve(need)
-	for _, r := range d.Replay.Limits {
-		if r.Limit == l && r.Denied > 0 {
-			return fmt.Sprintf("%s, which denies %s of %s", l,
+	for _, i := range slices.Backward(d.order()) {
+		if r := d.Replay.Limits[i]; r.Limit.Refill() >= l.Refill() && r.Denied > 0 {
+			return fmt.Sprintf("%s, which denies %s of %s", r.Limit,
 				plural(r.Denied, "request", "requests"), plural(r.DeniedKeys, "key", "keys"))
 		}
 	}
-	if deniesNone(d.Size, l) {
-		return l.String() + ", which denies nothing"
-	}
-	return fmt.Sprintf("%s (try headgate replay --limit %s)", l, l)
+	return l.String() + ", which denies nothing"
 }
 
 // Number formats n with commas: 1,234,567.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -77,23 +78,24 @@ func TestEvidenceTellsKeysApart(t *testing.T) {
 		"<h2>12/m</h2>", "Choose it if none of the keys that stand out may be denied.",
 		"Choose it if 198.51.100.7 may be denied, but not 192.0.2.77 and 192.0.2.1.",
 		"Choose it if 198.51.100.7 and 192.0.2.77 and 192.0.2.1 may be denied.",
+		"Choose it if 198.51.100.7 and 192.0.2.77 and 192.0.2.1 may be denied, and 1 request of 1 other key.",
 		"at least three times as much as any key that is not listed here.", "The span is 3h, too short for",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q", want)
 		}
 	}
-	if page := pageOf(t, building(KindReplay, mixed(), parsed(t, "12/m"))); !strings.Contains(page, "by 50/m (try headgate replay --limit 50/m)") {
-		t.Error("a page of other limits does not say how to try the one that spares the office")
+	if page := pageOf(t, building(KindReplay, mixed(), parsed(t, "12/m"))); strings.Contains(page, ">spared<") || strings.Contains(page, "Twice what") {
+		t.Error("a page of other limits offers one")
 	}
 	items := strings.Split(page, "<li>")
 	for key, wants := range map[string][]string{
 		"198.51.100.7": {
 			"needs 452/m", "1,129 paths", "/wp-login.php</bdi> (600)", "PROPFIND", "404</bdi> (2,700)", "1 user agent<", "sqlmap/1.8",
-			"12 Jan 2026, 01:00 to 01:04", "93.4% by 30/m · 97.4% by 12/m", "by 904/m, which denies nothing",
+			"12 Jan 2026, 01:00 to 01:04", "86.7% by 60/m · 97.4% by 12/m", "by 904/m, which denies nothing",
 		},
 		"192.0.2.1": {
-			"needs 25/m", "41 paths", "/cart</bdi> (214)", "POST", "200</bdi> (1,053)", "108 user agents", "00:02 to 02:50", "14.8% by 12/m", "by 50/m, which denies 2,401 requests of 1 key",
+			"needs 25/m", "41 paths", "/cart</bdi> (214)", "POST", "200</bdi> (1,053)", "108 user agents", "00:02 to 02:50", "14.8% by 12/m", "by 60/m, which denies 2,341 requests of 1 key",
 		},
 		"192.0.2.77": {
 			"needs 30/m", "1 path<", "/price.json</bdi> (5,400)", "1 status<", "python-requests/2.31</bdi> (5,400)", "00:00 to 02:59", "by 60/m, which denies 2,341 requests of 1 key",
@@ -123,7 +125,7 @@ func TestEvidenceOfAKeyThatIsNotListed(t *testing.T) {
 	}
 	log.WriteString(strings.Repeat(line(86_000e6, "198.51.100.7", "/"), 11))
 	page := pageOf(t, building(KindReplay, log.String(), headgate.Per(1, 24*time.Hour)))
-	for _, want := range []string{"90.9% by 1/d", "10 from 1 key that stands out, and 12,100 from 1,100 of the other 1,100 keys", "by 22/h, which denies nothing"} {
+	for _, want := range []string{"90.9% by 1/d", "10 from 1 key that stands out, and 12,100 from 1,100 of the other 1,100 keys"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in\n%s", want, page[strings.Index(page, "<h1"):min(len(page), strings.Index(page, "<h1")+1500)])
 		}
@@ -150,6 +152,9 @@ func hourly(hours int64) string {
 	return log.String()
 }
 
+// offer is a limit, or a word about one.
+var offer = regexp.MustCompile(`\d/\d*[smhd]\b|[Tt]wice|spare[sd]? |class="limit`)
+
 // The answer for each kind of page and log.
 func TestAnswer(t *testing.T) {
 	ordinary := traffic(3000, 30)
@@ -162,12 +167,12 @@ func TestAnswer(t *testing.T) {
 		caution   string
 	}{
 		{"nothing", "", "", "The logs have no requests", "Choose logs", ""},
-		{"little", line(0, "198.18.0.1", "/"), "", "Too few requests to choose a limit", "The logs have 1 request from 1 key. 1/s denies 0 of them.", "fewer than 10 keys"},
+		{"little", line(0, "198.18.0.1", "/"), "", "Too few requests to choose a limit", "The logs have 1 request from 1 key.", "fewer than 10 keys"},
 		{"ordinary", ordinary, "", "Start with 8/10s", "4/10s is the smallest limit that would have denied none of the 3,000 requests from 41 keys. " +
 			"8/10s is twice that: a client may be busier than in the log. No key stands out", ""},
 		{"few keys", rounded, "", "Start with 300/s", "150/s is the smallest", "fewer than 10 keys: no key can be said to stand out"},
-		{"rounded times", hourly(30), "", "The times are too rounded to choose a limit", "Use a log with exact times.", "limits for less than 10 hours mean nothing; this log is too short for longer ones"},
-		{"rounded times of days", hourly(102), "", "The times are too rounded to choose a limit", "Use a log with exact times.", "mean nothing; try longer ones (--per)"},
+		{"rounded times", hourly(30), "", "The times are too rounded to choose a limit", "Use a log with exact times. If the span is long enough, try longer periods (--per).", "limits for less than 10 hours mean nothing"},
+		{"rounded times and a bot", hourly(30) + strings.Repeat(line(29*3600e6, "198.51.100.7", "/"), 60), "", "The times are too rounded to choose a limit", "", "mean nothing"},
 		{"limits for them", hourly(30), "1/h,1/10h", "The times are too rounded to choose a limit", "", ""},
 		{"long limits for them", hourly(30), "9/10h,99/10h", "Start with 9/10h", "", ""},
 		{"a limit", ordinary, "3/10s", "3/10s denies 0.5% of the requests", "It would have denied 15 of 3,000 requests (0.5%), from 4 of 41 keys.", ""},
@@ -189,8 +194,11 @@ func TestAnswer(t *testing.T) {
 		d := built(t, b)
 		a := d.answer()
 		page := pageOf(t, b)
-		if a.Unsure == strings.Contains(page, `id="reserve"`) {
-			t.Errorf("%s: the page asks for a reserve: %t", c.name, !a.Unsure)
+		if c.limits != "" && strings.Contains(a.Why, "--per") {
+			t.Errorf("%s: %q, which is no flag of replay", c.name, a.Why)
+		}
+		if c.limits == "" && strings.Contains(c.title, "to choose a limit") && offer.MatchString(page) {
+			t.Errorf("%s: the page offers %q", c.name, offer.FindAllString(page, -1))
 		}
 		if c.caution != "" && strings.Count(page, c.caution[1:]) != 1 {
 			t.Errorf("%s: the page says %d times: %s", c.name, strings.Count(page, c.caution[1:]), c.caution)
