@@ -75,7 +75,7 @@ func (d *Data) ofProposals() answer {
 	if d.Size.StandOut == nil && len(d.Cautions()) == 0 {
 		why += "No key stands out, so the logs give no reason for a stricter limit."
 	}
-	best := slices.IndexFunc(d.Replay.Limits, func(r replay.Result) bool { return r.Limit == twice })
+	best := slices.IndexFunc(d.Limits, func(l Limit) bool { return l.Limit == twice.String() })
 	return answer{Title: "Start with " + twice.String(), Why: why, best: best, shown: best}
 }
 
