@@ -12,7 +12,7 @@ import (
 )
 
 // While incomplete requests hold more than maxHeld bytes in all, a connection that holds more than
-// its share of maxHeld is closed. So connections that are all open hold about twice as much at most.
+// its share of maxHeld is closed. If none is added, all hold at most about twice as much.
 const maxHeld = 32 << 20
 
 var errHolds = errors.New("grpc: incomplete requests hold too much memory; send whole requests")
