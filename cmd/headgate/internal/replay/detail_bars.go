@@ -87,7 +87,7 @@ func (b *bars) finish() {
 	if len(b.series[0]) == 0 {
 		return
 	}
-	most := min(DetailBars, 3*DetailBars/int64(len(b.series)-1))
+	most := min(DetailBars, 3*DetailBars/max(1, int64(len(b.series)-1)))
 	for _, w := range barWidths {
 		if w%b.width == 0 && b.count(w) <= most {
 			b.widen(w)

@@ -51,7 +51,7 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 		}
 		d.Limits = append(d.Limits, texts)
 	}
-	if len(limits) == 0 { // the logs do not say which to choose
+	if len(limits) == 0 && d.Size.StandOut == nil { // nothing to replay, and no key to describe
 		d.Replay = &replay.Report{
 			Traffic: d.Size.Traffic, Limits: []replay.Result{},
 			Detail: &replay.Detail{

@@ -112,7 +112,7 @@ type KeyEvidence struct {
 func (d *Data) Evidence() (all []KeyEvidence) {
 	for i, e := range d.Replay.Detail.Evidence {
 		k := KeyEvidence{StandOutKey: d.Size.StandOut.Keys[i], Asked: e.Asked}
-		if d.Kind == KindSize {
+		if d.Kind == KindSize && len(d.Limits) > 0 {
 			k.Spare = d.spare(k.Need)
 		}
 		for _, l := range d.order() {

@@ -200,6 +200,9 @@ func TestAnswer(t *testing.T) {
 		if c.limits == "" && strings.Contains(c.title, "to choose a limit") && offer.MatchString(page) {
 			t.Errorf("%s: the page offers %q", c.name, offer.FindAllString(page, -1))
 		}
+		if bot := "198.51.100.7"; strings.Contains(c.log, bot) && !strings.Contains(page, bot) {
+			t.Errorf("%s: the page does not describe the key that stands out", c.name)
+		}
 		if c.caution != "" && strings.Count(page, c.caution[1:]) != 1 {
 			t.Errorf("%s: the page says %d times: %s", c.name, strings.Count(page, c.caution[1:]), c.caution)
 		}
