@@ -297,6 +297,43 @@ func TestConsoleOutages(t *testing.T) {
 	}
 }
 
+// A key with several user agents may be an office: its raise stands first, with a reason.
+func TestConsoleManyAgents(t *testing.T) {
+	t.Parallel()
+	p := operate(t).console(withToken())
+	for _, c := range []struct{ agents, want string }{
+		{`{ a: 4, b: 3, c: 2 }`, "raise,ban; raise; raise,ban,reset; true"},
+		{`{ a: 9 }`, "ban,raise; ; ban,raise,reset; false"},
+	} {
+		got := p.awaited(judgeScript + `
+			const seen = { requests: 9, methods: { GET: 9 }, paths: { "/": 9 }, agents: ` + c.agents + ` };
+			const m = model({ pages: { denied: 40, denied_keys: [{ ...key("ip:a", 40, 60), seen }] } }, { pages: steps(180, [0, 0, 0]) });
+			const app = { model: m, rule: null, cannotAct: () => "" };
+			const overview = await import("./overview.js");
+			const deniedKeys = await import("./denied_keys.js");
+			const { Panel } = await import("./key_panel.js");
+			const { caution } = await import("./action_text.js");
+			document.querySelector("#keys").replaceChildren();
+			overview.start(app);
+			overview.draw();
+			deniedKeys.start(app);
+			deniedKeys.draw();
+			const [ask, element] = [fetch, document.createElement("div")];
+			globalThis.fetch = async () => Response.json({ key: "ip:a", rules: [{ rule: "pages", mode: "enforce", limits: [] }] });
+			await new Panel(app, element).open("ip:a", "pages", true);
+			globalThis.fetch = ask;
+			const words = (list) => [...list].map((b) => b.textContent.split(/[ …]/)[0].toLowerCase()).join();
+			const warning = "one key can be many people";
+			return [words(document.querySelectorAll("#culprit-ban, #culprit-raise")),
+				words(document.querySelectorAll("#keys .key-acts .primary")), words(element.querySelectorAll(".buttons button")),
+				[document.querySelector("#verdict-detail").textContent, element.querySelector(".key-seen").textContent,
+					caution({ act: "ban", rule: "pages", key: "ip:a" }, m)].every((text) => text.includes(warning))].join("; ");`)
+		if got != c.want {
+			t.Errorf("agents %s: got %s; want %s", c.agents, got, c.want)
+		}
+	}
+}
+
 // After a restart the page has the name of the new process, the key of all requests is never a
 // client, and has no button to ban it, a limit that is nearly full has no time until it is, and the
 // store has one state. An error and its time are of one instance, the denials of a rule that is off

@@ -2,7 +2,7 @@
 
 import { longSpan, number, plural, rate } from "./format.js";
 import { breadth, inRules, listOf, siblings } from "./key_breadth.js";
-import { deniedKey } from "./key_requests.js";
+import { deniedKey, manyText } from "./key_requests.js";
 import { brief } from "./key_text.js";
 import { time } from "./times.js";
 
@@ -66,6 +66,7 @@ export function effect(request, model, now = Date.now()) {
 
 // caution warns of what a person may not expect of a request, or is "".
 export function caution({ act, rule, key }, model) {
+  if (act === "ban") return manyText(deniedKey(model, rule, key));
   const override = act === "raise" ? model.override(rule, key) : null;
   if (!override?.ban) return "";
   return override.key === key ? "This key is banned. Lift the ban first, then raise it."

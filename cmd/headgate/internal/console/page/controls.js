@@ -1,6 +1,7 @@
 // Buttons that say why they cannot be used.
 
 import { setAttribute } from "./dom.js";
+import { isBusy } from "./rows.js";
 
 // disable explains a control that cannot be used, and keeps it in the order of the tab key.
 export function disable(button, why) {
@@ -17,4 +18,11 @@ export function onAct(button, listen) {
     return button.dispatchEvent(new CustomEvent("refused", { bubbles: true, detail }));
   });
   return button;
+}
+
+// arrange puts the raise of a key that may be many people first, and otherwise its ban.
+export function arrange(ban, raise, isMany) {
+  raise.classList.toggle("primary", isMany);
+  const [first, second] = isMany ? [raise, ban] : [ban, raise];
+  if (first.nextElementSibling !== second && !isBusy(first.parentElement)) first.after(second);
 }

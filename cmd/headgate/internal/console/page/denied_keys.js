@@ -6,6 +6,7 @@ import { number, percent, rate } from "./format.js";
 import { breadth } from "./key_breadth.js";
 import { keyOverride } from "./key_override.js";
 import { Panel } from "./key_panel.js";
+import { manyText } from "./key_requests.js";
 import { brief, cutOff, keyText } from "./key_text.js";
 import { Few, Order, Rows } from "./rows.js";
 import { ago, time, utc } from "./times.js";
@@ -142,6 +143,7 @@ function makeRow({ rule, key, kind }) {
         show(button, isFree);
         disable(button, app.cannotAct(kind) || cut);
       }
+      raise.classList.toggle("primary", manyText(item) !== "");
       panel.draw();
     },
   };

@@ -1,12 +1,12 @@
 // What is known of one key: its state under each limit, and what can be done about it.
 
 import { getKey } from "./api.js";
-import { disable, onAct } from "./controls.js";
+import { arrange, disable, onAct } from "./controls.js";
 import { h, setAttribute, setText } from "./dom.js";
 import { number, plural, span } from "./format.js";
 import { isShared } from "./key_breadth.js";
 import { keyOverride } from "./key_override.js";
-import { deniedKey, seenText } from "./key_requests.js";
+import { deniedKey, manyText, seenText } from "./key_requests.js";
 import { brief, keyText } from "./key_text.js";
 
 const interval = 2_000;
@@ -137,8 +137,11 @@ class RulePart {
 
   draw() {
     const has = keyOverride(this.app, this.override, this.rule, this.key);
-    setText(this.seen, seenText(deniedKey(this.app.model, this.rule, this.key)));
+    const denied = deniedKey(this.app.model, this.rule, this.key);
+    const many = manyText(denied);
+    setText(this.seen, `${many} ${seenText(denied)}`.trim());
     const [ban, raise, reset] = this.buttons;
+    arrange(ban, raise, many !== "");
     reset.hidden = this.isPattern;
     const override = has ? this.app.model.override(this.rule, this.key) : null;
     ban.hidden = Boolean(override?.ban) || isShared(this.key);

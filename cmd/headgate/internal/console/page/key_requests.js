@@ -16,6 +16,13 @@ export function seenText(key) {
     list(paths, requests)}; user agents ${list(agents, requests)}.`;
 }
 
+const several = 3; // user agents, from which on a key may be many people
+
+// manyText says that a key may be many people, or is "".
+export const manyText = (key) => (Object.keys(key?.seen?.agents ?? {}).length < several ? ""
+  : "It has several user agents: one key can be many people, such as the address of an office. "
+    + "A ban stops all of them.");
+
 // list names texts with how often they were there, the most frequent first. A count is left out if
 // it is that of all.
 function list(texts, all) {

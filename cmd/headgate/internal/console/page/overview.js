@@ -2,10 +2,11 @@
 
 import { outcome } from "./action_text.js";
 import { causes } from "./causes.js";
-import { disable, onAct } from "./controls.js";
+import { arrange, disable, onAct } from "./controls.js";
 import { byId, h, setAttribute, setText, show } from "./dom.js";
 import { latency, percent, rate } from "./format.js";
 import { keyOverride } from "./key_override.js";
+import { manyText } from "./key_requests.js";
 import { brief, cutOff, keyText } from "./key_text.js";
 import { Order, Rows } from "./rows.js";
 import { Spark } from "./spark.js";
@@ -102,6 +103,7 @@ function drawAdvice({ advice, hasChange }) {
     show(byId(id), advice === "ban" && !isDomain);
     disable(byId(id), why || (culprit ? cutOff(culprit.key) : ""));
   }
+  arrange(byId("culprit-ban"), byId("culprit-raise"), manyText(culprit) !== "");
   show(byId("culprit-change"), advice === "change" || Boolean(hasChange));
   show(byId("culprit-mode"), advice === "mode" || (advice === "change" && !isDomain));
   setText(byId("culprit-mode"), advice === "change" ? `Switch ${rule} to shadow…`

@@ -68,7 +68,7 @@ export function drawLines(list, change) {
 const canHover = matchMedia("(hover: hover)");
 
 // isBusy reports whether a person is about to click in an element, or is typing in it.
-function isBusy(element) {
+export function isBusy(element) {
   return (canHover.matches && element.matches(":hover"))
     || element.contains(document.activeElement);
 }

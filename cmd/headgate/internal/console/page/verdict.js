@@ -3,7 +3,7 @@
 import { after, causeOf, causes, nameIn } from "./causes.js";
 import { longSpan, percent, rate } from "./format.js";
 import { breadth, inRules } from "./key_breadth.js";
-import { seenText } from "./key_requests.js";
+import { manyText, seenText } from "./key_requests.js";
 import { time, timeOfDay } from "./times.js";
 
 const loud = 1; // denials a second, below which nobody is troubled
@@ -225,6 +225,7 @@ function denials(model, [worst, ...more], { total, banned, idle, now }) {
     top ? top.caution : `${percent(worst.free / total)} of all decisions: rule ${
       worst.rule.name} denies them${isEarly ? ", and their keys are being counted"
       : worst.keys.length > 1 ? ", for many keys" : ""}.`,
+    advice === "ban" ? manyText(top) : "",
     advice === "look" && top.isWide ? "Look for what sends so much." : "",
     ...others.slice(0, 2).map((k) => `${top ? "Another " : ""}${
       percent(k.per_s / worst.free)} are from ${k.key}.`),
