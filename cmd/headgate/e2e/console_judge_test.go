@@ -276,7 +276,8 @@ func TestConsoleJudges(t *testing.T) {
 	}
 }
 
-// A store that failed for a while is a mark, and a single decision without it is none.
+// A store that failed for a while is a mark, and a single decision without it is none. What this
+// instance denied while others were not known is drawn.
 func TestConsoleOutages(t *testing.T) {
 	t.Parallel()
 	got := operate(t).console(withToken()).awaited(`
@@ -288,10 +289,11 @@ func TestConsoleOutages(t *testing.T) {
 		const allowed = { 20: 0, 150: 5000 };
 		m.setHistory({ step_s: 5, steps: Array.from({ length: 180 }, (_, i) =>
 			({ at: 1000 + 5 * i, rules: {}, total: [allowed[i] ?? 50, 0, 0, 0, degraded[i] ?? 0, 0] })) });
-		const first = said();
+		const { Spark } = await import("./spark.js");
+		const first = new Spark(9).draw({ allowed: [0], denied: [5], shadow_denied: [0] }, [true]).down + " " + said();
 		m.addState({ at: 1302000, instances: [{ name: "a-1", started_at: 1302000 }] });
 		return first + ", " + said();`)
-	if want := "1300000 the store failed, or was too slow, 1315000 the store decided everything again, " +
+	if want := "5 1300000 the store failed, or was too slow, 1315000 the store decided everything again, " +
 		"1302000 a-1 started, 1302000 the store was away already, or too slow, 1315000 the store decided everything again"; got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}

@@ -197,6 +197,33 @@ func TestTheStoreAgreesWithTheExchange(t *testing.T) {
 	}
 }
 
+// After an outage, the history of the others fills the gap, without counting anything twice.
+func TestTheGapIsFilled(t *testing.T) {
+	c, now := newConsole(t, opened(t, redistest.Start(t).URL())), time.Now()
+	r := &runner{
+		handler: c.Handler, fleet: c.fleet, rules: ruleList{handler: c.Handler},
+		sampler: newSampler(c.metrics, c.options.Statistics, now), viewers: map[*viewer]struct{}{},
+	}
+	v, s := &viewer{events: make(chan []byte, viewerQueue)}, &seen{}
+	r.join(v, now)
+	var list []stepCounts
+	for step := stepOf(now) - 9; step < stepOf(now)-3; step++ {
+		list = append(list, stepCounts{stepStart(step), map[string]counts{"api": {denied: 1}}, counts{denied: 1}})
+	}
+	other := &snapshot{ID: "b", Steps: list[3:]}
+	past := func(list []stepCounts) map[string][]stepCounts { return map[string][]stepCounts{"b": list} }
+	r.receive(incoming{histories: past(list[:2])}, now)
+	r.receive(incoming{err: io.EOF}, now)
+	if out, ok := r.outgoing(now); !ok || len(out.known) > 0 {
+		t.Errorf("after an outage, it knows %v", out.known)
+	}
+	r.receive(incoming{snapshots: []*snapshot{other}}, now) // its history has expired
+	r.receive(incoming{snapshots: []*snapshot{other}, histories: past(list)}, now)
+	if s.read(t, v); s.total("api")[denied] != uint64(len(list)) {
+		t.Errorf("%d denials; want %d", s.total("api")[denied], len(list))
+	}
+}
+
 // A store whose p99 is near the bound does not change its state all the time, and the state is that
 // of the times that are shown: those of all instances.
 func TestTheStoreStaysSlow(t *testing.T) {

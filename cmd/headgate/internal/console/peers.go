@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 )
 
@@ -16,10 +17,7 @@ func (r *runner) outgoing(now time.Time) (out outgoing, ok bool) {
 	if now.Sub(r.written) >= historyInterval {
 		out.history, r.written = encode(r.sampler.history.over()), now
 	}
-	out.known = make(map[string]bool, len(r.merged))
-	for id := range r.merged {
-		out.known[id] = true
-	}
+	out.known = maps.Clone(r.known)
 	return out, true
 }
 
@@ -28,6 +26,9 @@ func (r *runner) receive(in incoming, now time.Time) {
 	r.failed = in.err
 	if in.err != nil {
 		r.written = time.Time{}
+		if len(in.snapshots) == 0 {
+			clear(r.known) // their histories fill the gap when they answer again
+		}
 	}
 	if r.common == nil {
 		return
@@ -54,7 +55,7 @@ func (r *runner) watch(now time.Time) {
 // learn stores the snapshots and histories of other instances.
 func (r *runner) learn(in incoming, now time.Time) {
 	for id, list := range in.histories {
-		r.merged[id] = max(r.merged[id], 0) // known, though its list may be empty
+		r.known[id] = true
 		r.mergeSteps(id, list)
 	}
 	peers := make(map[string]peer, len(in.snapshots))
@@ -64,7 +65,7 @@ func (r *runner) learn(in incoming, now time.Time) {
 			p.heard = before.heard
 		}
 		peers[snap.ID] = p
-		if _, known := r.merged[snap.ID]; known {
+		if r.known[snap.ID] {
 			r.mergeSteps(snap.ID, snap.Steps)
 		}
 	}

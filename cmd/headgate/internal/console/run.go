@@ -37,6 +37,7 @@ type runner struct {
 
 	common  *history         // of all instances; nil: there are no viewers
 	merged  map[string]int64 // the last step of each instance in it
+	known   map[string]bool  // the instances whose histories are in it
 	sent    int64            // the last step that was sent
 	begun   time.Time        // when the first viewer came
 	isWhole bool             // the others have had the time to answer; no state is sent before

@@ -22,6 +22,7 @@ func (r *runner) join(v *viewer, now time.Time) bool {
 func (r *runner) begin(now time.Time) {
 	step := stepOf(now)
 	r.common, r.merged, r.peers = newHistory(step), map[string]int64{}, map[string]peer{}
+	r.known = map[string]bool{}
 	r.sent = stepOf(now.Add(-lateSteps)) - 1
 	r.past, r.failed = nil, nil
 	r.begun, r.isWhole = now, r.fleet == nil

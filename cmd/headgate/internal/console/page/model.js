@@ -30,6 +30,7 @@ export class Model {
 
   setHistory({ step_s, steps: list }) {
     [this.#step_s, this.#steps] = [step_s, list];
+    this.#partial.clear();
   }
 
   addStep(step) {

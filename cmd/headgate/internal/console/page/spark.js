@@ -20,19 +20,18 @@ export class Spark {
       class: "spark", preserveAspectRatio: "none", "aria-hidden": "true", focusable: "false",
     });
     this.#paths = {
+      gap: node("path", { class: "spark-gap" }),
       line: node("path", { class: "spark-line" }),
       allowed: node("path", { class: "spark-allowed" }),
       denied: node("path", { class: "spark-denied" }),
       shadow: node("path", { class: "spark-shadow" }),
-      gap: node("path", { class: "spark-gap" }),
     };
     this.element.append(...Object.values(this.#paths));
   }
 
   // draw draws counts, and returns the scale: what is at the top and at the bottom. Steps in gaps
-  // are left out, since a part of their counts is missing.
-  draw(all, gaps = []) {
-    const counts = gaps.includes(true) ? without(all, gaps) : all;
+  // have another ground, since a part of their counts is missing.
+  draw(counts, gaps = []) {
     const below = counts.denied.map((n, i) => n + counts.shadow_denied[i]);
     const [up, down] = [Math.max(...counts.allowed), Math.max(...below)];
     const shape = { steps: counts.allowed.length, base: baseline(up, down) * this.#height };
@@ -54,9 +53,6 @@ export class Spark {
     return { up, down, base: shape.base / this.#height };
   }
 }
-
-const without = (counts, gaps) => Object.fromEntries(Object.entries(counts)
-  .map(([name, list]) => [name, list.map((n, i) => (gaps[i] ? 0 : n))]));
 
 // baseline is where the line is, from 0 at the top to 1. It moves in a few steps only, so that the
 // shape does not jump.

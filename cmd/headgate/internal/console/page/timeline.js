@@ -103,7 +103,7 @@ function sayStep(i) {
   if (counts.shadow_denied[i]) parts.push(`would be denied ${per("shadow_denied")}/s`);
   if (counts.degraded[i]) parts.push(`without the store ${per("degraded")}/s`);
   if (counts.error[i]) parts.push(`errors ${per("error")}/s`);
-  if (shown.gaps[i]) parts.splice(0, parts.length, "other instances are not known");
+  if (shown.gaps[i]) parts.push("other instances are not known");
   const near = marked.filter(({ at }) => Math.abs(at / 1000 - from - (i + 0.5) * step_s) < step_s);
   parts.push(...near.slice(0, 2).map(({ text }) => text));
   return `${timeOfDay((from + i * step_s) * 1000)}  ${parts.join(", ")}`;
