@@ -100,7 +100,7 @@ func TestConsoleJudges(t *testing.T) {
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [410, 0, 10])] },
 				{ state: { instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0,
 				differs: { removed: ["rule pages: 120/m"], added: ["rule pages: 12/m"] } }] } })`,
-			"bad | 82 denials a second since TIME (59 seconds) | b has rule pages: 12/m, and this instance has rule pages: 120/m. | ip:a | mode",
+			"bad | 82 denials a second since TIME (59 seconds) | b has rule pages: 12/m, and this instance has rule pages: 120/m. | ip:a | ",
 		},
 		"nor is its ban without effect": {
 			`model({ pages: { mode: "shadow", file_mode: "shadow", allowed: 50, denied: 50, banned: 50, denied_keys: [key("ip:bot", 50, 59)] } },
@@ -242,19 +242,47 @@ func TestConsoleJudges(t *testing.T) {
 				{ overrides: [ban("pages", "ip:bot")], state: { instances: [{ name: "a", started_at: 0, config: { error: { text: "x", at: 1 } } }] } })`,
 			"warn | The files have errors, and the top denied key is banned | Rule pages denies all of its requests, 40 a second. Keys that are not banned: 0 denials a second. | ip:bot | ",
 		},
-		"files with errors do not hide a slow store": {
+		"a slow store does not hide files with errors": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) },
 				{ state: { store: { state: "slow" }, instances: [{ name: "a", started_at: 0, config: { error: { text: "x", at: 1 } } }] } })`,
-			"warn | The store is slow | Requests wait for it. If it gets slower, they are decided without it. |  | ",
+			"warn | The files have errors | 0% of 100 decisions a second are denials. Requests wait for the store. If it gets slower, they are decided without it. |  | ",
 		},
-		"a slow store that decides everything hides nothing": {
-			`model({ pages: { mode: "shadow" } }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "slow" } } })`,
-			"warn | Rule pages is switched by hand | Rule pages is in mode shadow, and enforce in the file: it would deny 0 requests a second. |  | mode",
+		"a switch by hand hides neither a slow store nor different rules": {
+			`model({ pages: { mode: "shadow" } }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "slow" },
+				instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0, differs: { removed: ["rule old: 1/s"], added: [] } }] } })`,
+			"warn | Instances have different rules | b lacks rule old: 1/s. Requests wait for the store. If it gets slower, they are decided without it. Rule pages is in mode shadow, and enforce in the file: it would deny 0 requests a second. |  | ",
+		},
+		"nor do denials": {
+			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 40, 59)] } },
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] }, { state: { store: { state: "slow" } } })`,
+			"bad | 40 denials a second since TIME (59 seconds) | Requests wait for the store. If it gets slower, they are decided without it. | ip:a | ban",
+		},
+		"denials after some seconds of calm are new": {
+			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 40, 300)] } },
+				{ pages: [...steps(120, [0, 0, 400]), ...steps(43, [200, 0, 10]), ...steps(5, [0, 0, 400]), ...steps(12, [200, 0, 10])] })`,
+			"bad | 40 denials a second since TIME (1 minute) |  | ip:a | ban",
+		},
+		"an instance that started after the first denial is no cause": {
+			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 9, 59), key("ip:b", 9, 59)] } },
+				{ pages: [...steps(160, [0, 0, 400]), ...steps(8, [1, 0, 400]), ...steps(12, [200, 0, 10])] },
+				{ state: { instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: now - 62_000 }] } })`,
+			"bad | 40 denials a second since TIME (1 minute) | 100% of all decisions: rule pages denies them, for many keys. 22.5% are from ip:a. 22.5% are from ip:b. |  | ",
+		},
+		"one that started just before it is": {
+			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 9, 59), key("ip:b", 9, 59)] } },
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] },
+				{ state: { instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: now - 62_000 }] } })`,
+			"bad | 40 denials a second since TIME, 2 seconds after b started | 100% of all decisions: rule pages denies them, for many keys. 22.5% are from ip:a. 22.5% are from ip:b. |  | ",
+		},
+		"just after a ban was undone, no key is banned": {
+			`model({ pages: { denied: 40, banned: 30, denied_keys: [key("ip:bot", 40, 59)] } },
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] })`,
+			"bad | 40 denials a second since TIME (59 seconds) |  | ip:bot | ban",
 		},
 		"what a slow store does not decide": {
 			`model({ pages: { allowed: 100, degraded: 15 } }, { pages: steps(180, [0, 0, 500]) },
 				{ state: { store: { state: "slow", when_store_fails: "open" } } })`,
-			"warn | The store is slow since TIME | Requests wait for it, and 15 decisions a second are made without it. These are allowed without limits (when_store_fails: open). |  | ",
+			"warn | The store is slow since TIME | Requests wait for the store, and 15 decisions a second are made without it. These are allowed without limits (when_store_fails: open). |  | ",
 		},
 		"a store that is down, and instances that are not known": {
 			`model({ pages: {} }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "down", when_store_fails: "unknown" } } })`,
@@ -266,7 +294,7 @@ func TestConsoleJudges(t *testing.T) {
 		},
 		"a slow store": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "slow" } } })`,
-			"warn | The store is slow | Requests wait for it. If it gets slower, they are decided without it. |  | ",
+			"warn | The store is slow | Requests wait for the store. If it gets slower, they are decided without it. |  | ",
 		},
 	} {
 		got := p.awaited(judgeScript + "return said(" + c.script + ");")
@@ -284,7 +312,7 @@ func TestConsoleOutages(t *testing.T) {
 		const { Model } = await import("./model.js");
 		const { causes } = await import("./causes.js");
 		const m = new Model();
-		const degraded = { 20: 1, 60: 40, 61: 50, 62: 2, 150: 3 };
+		const degraded = { 20: 1, 60: 40, 61: 50, 62: 3, 150: 3 };
 		const said = () => causes(m).map((c) => c.at + " " + c.text).join(", ");
 		const allowed = { 20: 0, 150: 5000 };
 		m.setHistory({ step_s: 5, steps: Array.from({ length: 180 }, (_, i) =>

@@ -100,6 +100,13 @@ func (h *history) step(step int64) stepCounts {
 	return s
 }
 
+// isDegraded reports whether the two steps up to last have decisions without the store: at least
+// two, and 5%. Fewer can be due to a busy machine.
+func (h *history) isDegraded(last int64) bool {
+	isMany := func(c *counts) bool { return c[degraded] > 1 && c[degraded]*20 >= c.decisions() }
+	return isMany(h.total.at(last-1)) && isMany(h.total.at(last))
+}
+
 // upTo returns the last steps up to one, the oldest first.
 func (h *history) upTo(last int64) []stepCounts {
 	list := make([]stepCounts, 0, steps)

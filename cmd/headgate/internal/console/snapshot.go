@@ -81,13 +81,13 @@ const (
 	storeMemory = "memory"
 )
 
-// slowStore is the p99 from which a store counts as slow: half of the time budget of a decision,
-// after which a fallback decides. It is slow until the p99 is a fifth lower.
-const slowStore = 50 * time.Millisecond
+// slowStore is the p50 from which a store counts as slow, so that most requests wait: a p99 can be
+// that of a busy machine. It is slow until the p50 is a fifth lower.
+const slowStore = 10 * time.Millisecond
 
-// storeState returns the state of the store whose calls have this p99. It agrees with the last
+// storeState returns the state of the store whose calls have this p50. It agrees with the last
 // exchange, which may know more than the last ping.
-func (r *runner) storeState(p99 *int64) string {
+func (r *runner) storeState(p50 *int64) string {
 	isLate := errors.Is(r.failed, context.DeadlineExceeded)
 	least := slowStore
 	if r.isSlow {
@@ -98,7 +98,7 @@ func (r *runner) storeState(p99 *int64) string {
 		return storeMemory
 	case !o.StoreUp() || r.failed != nil && !isLate:
 		return storeDown
-	case isLate || p99 != nil && *p99 >= least.Microseconds():
+	case isLate || p50 != nil && (*p50 >= least.Microseconds() || r.common.isDegraded(r.sent)):
 		return storeSlow
 	}
 	return storeUp

@@ -113,7 +113,7 @@ func (r *runner) state(now time.Time) []byte {
 	}
 	o := r.handler.options
 	s.Store.Kind, s.Store.Name = "redis", o.StoreAs
-	s.Store.State = r.storeState(s.Store.P99)
+	s.Store.State = r.storeState(s.Store.P50)
 	r.isSlow = s.Store.State == storeSlow
 	s.Store.Then = o.WithoutStore()
 	if o.Redis == nil {

@@ -117,15 +117,16 @@ function raiseText({ rule, key, limits, keep_usage }, until, model, all) {
 function modeText({ rule, mode }, state, until, model) {
   const wanted = mode === "file" ? state.file_mode : mode;
   const changed = wanted === state.file_mode ? "" : ` ${until}`;
-  const denied = rate((state.denied ?? 0) + (state.shadow_denied ?? 0));
+  const present = `With the present traffic, that is about ${
+    rate((state.denied ?? 0) + (state.shadow_denied ?? 0))} requests a second.`;
   const bans = model.bans(rule);
   const idle = bans === 0 ? "" : ` Its ${plural(bans, "ban")} ${bans === 1 ? "has" : "have"
   } no effect then: requests of banned keys are allowed.`;
   switch (wanted) {
     case "enforce": return `Rule ${rule} denies requests over its limits${changed}. `
-      + `With the present traffic, that is about ${denied} requests a second.`;
+      + present;
     case "shadow": return `Rule ${rule} counts what it would deny${changed}, but denies nothing. `
-      + `At present, it denies ${denied} requests a second.${idle}`;
+      + present + idle;
     default: return `Rule ${rule} does not count or deny anything${changed}.${idle}`;
   }
 }

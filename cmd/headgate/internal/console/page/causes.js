@@ -26,7 +26,7 @@ const pause = 6; // steps without a decision of the kind, after which the store 
 // few of very many: they trouble nobody.
 function outages(model) {
   const { counts: { degraded, allowed, denied }, from, step_s, startOf } = model.history(null);
-  const many = degraded.map((n, i) => n > 1 && n >= 0.01 * (allowed[i] + denied[i]));
+  const many = degraded.map((n, i) => n > 1 && n >= 0.05 * (allowed[i] + denied[i]));
   const isOut = many.map((_, i) => many.slice(Math.max(0, i - pause), i + 1).some(Boolean));
   return isOut.flatMap((out, i) => (i === 0 || out === isOut[i - 1] ? [] : [{
     at: startOf(out ? i : i - pause), rules: null,
@@ -44,10 +44,12 @@ function namesIn(lines) {
   return names.includes(undefined) ? null : new Set(names);
 }
 
-// causeOf returns the last cause for a rule just before start, or null.
-export function causeOf(model, rule, start) {
+// causeOf returns the last cause for a rule just before start, or null. Denials that rise at start
+// may begin earlier, at first: then an instance or the store that changed between is no cause.
+export function causeOf(model, rule, start, first) {
   return causes(model).findLast((c) => (c.rules === null || c.rules.has(rule))
-    && c.at - early <= start && start <= c.at + late) ?? null;
+    && (c.rules === null && !c.isChange ? c.at - early <= first && start <= c.at + early
+      : c.at - early <= start && start <= c.at + late)) ?? null;
 }
 
 // after says how long after a cause something began.

@@ -137,7 +137,7 @@ function modeFields(app, rule, duration, seconds) {
   const state = app.model.rule(rule);
   const mode = choice("mode", "Mode", [
     ["enforce", "enforce"], ["shadow", "shadow"], ["file", `as in the file (${state.file_mode})`],
-  ], state.mode === "enforce" ? "shadow" : "enforce");
+  ], "shadow");
   return {
     elements: [mode.element, duration.element], first: mode.first,
     values: () => {

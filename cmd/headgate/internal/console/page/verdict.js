@@ -32,31 +32,34 @@ function judged(model, now) {
   const idle = keys.filter((k) => k.banned && k.mode !== "enforce" && k.per_s >= loud
     && !differs(model, k.rule)); // another instance may deny it
   const found = incidents(model, rules, keys);
-  if (found.length > 0) return denials(model, found, { total, banned, idle, now });
+  const degraded = sum("degraded");
+  if (found.length > 0) return denials(model, found, { total, banned, degraded, idle, now });
   const free = rules.reduce((n, rule) => n + notBanned(rule), 0);
   if (isHigh({ free, history: model.history(null), decisions: total })) {
     return { level: "bad", title: `${rate(free)} denials a second by all rules together`,
       detail: `${percent(free / total)} of all decisions. Each rule alone denies few.` };
   }
   if (idle.length > 0) return idleBan(idle);
-  const rest = calm(model, rules, keys, { denied, banned, total });
-  const degraded = sum("degraded");
-  const isSlow = model.state.store.state === "slow" && (degraded >= 0.05 || rest.level !== "warn");
-  if (isSlow) return storeSlow(model, degraded, { denied, banned, now });
-  const isOld = rest.level === "calm" && model.state.instances.some((i) => i.config?.error);
-  return !isOld ? rest : { ...rest, level: "warn", title: `The files have errors, and the ${
-    rest.culprit ? "top denied key is banned" : "traffic is as usual"}` };
+  const rest = calm(model, keys, { denied, banned, total });
+  const warnings = [
+    { title: "Instances have different rules", detail: differences(model) },
+    model.state.instances.some((i) => i.config?.error)
+      ? { ...rest, title: "The files have errors", isOld: true } : null,
+    storeSlow(model, degraded, { denied, banned, now }),
+    { title: "Instances end soon after their start", detail: restartText(model) },
+    switchedByHand(model, rules.filter((r) => r.mode !== r.file_mode)),
+  ].filter((w) => w?.detail);
+  if (warnings.length === 0) return rest;
+  const [first] = warnings; // the others are said below it
+  const usual = !first.isOld || warnings.length > 1 ? ""
+    : `, and the ${rest.culprit ? "top denied key is banned" : "traffic is as usual"}`;
+  return {
+    ...first, level: "warn", title: first.title + usual,
+    detail: warnings.map((w) => w.detail).join(" "),
+  };
 }
 
-function calm(model, rules, keys, { denied, banned, total }) {
-  const switched = rules.filter((r) => r.mode !== r.file_mode);
-  if (switched.length > 0) return switchedByHand(model, switched);
-  const detail = differences(model);
-  if (detail !== "") return { level: "warn", title: "Instances have different rules", detail };
-  const restarts = restartText(model);
-  if (restarts) {
-    return { level: "warn", title: "Instances end soon after their start", detail: restarts };
-  }
+function calm(model, keys, { denied, banned, total }) {
   const held = mostDenied(keys.filter((k) => k.mode === "enforce"), 0);
   if (held?.banned && held.per_s >= loud) {
     const open = keys.filter((k) => k.key === held.key && !k.banned).map((k) => k.rule);
@@ -106,9 +109,10 @@ const listed = (lines) => lines.slice(0, 2).join(" and ")
 
 // switchedByHand is about rules that are in another mode than in the file.
 function switchedByHand(model, rules) {
+  if (rules.length === 0) return null;
   const [first] = [...rules].sort((a, b) => b.shadow_denied - a.shadow_denied);
   return {
-    level: "warn", rule: first.name, advice: "mode",
+    rule: first.name, advice: "mode",
     title: `${rules.length === 1 ? `Rule ${first.name} is` : `${rules.length} rules are`
     } switched by hand`,
     hasChange: causes(model).findLast((c) => c.isChange)?.rules?.has(first.name),
@@ -137,17 +141,23 @@ const idleText = (keys) => keys.slice(0, 3).map((k) =>
     rate(k.per_s)} of its requests a second pass the rule.`).join(" ");
 
 function storeSlow(model, degraded, { denied, banned, now }) {
+  if (model.state.store.state !== "slow") return null;
   const { counts, step_s, startOf } = model.history(null);
   const first = rising(counts.degraded, degraded * step_s, 1);
   const start = degraded > 0 && first > 0 ? ` since ${time(startOf(first), now)}` : "";
   return {
-    level: "warn", title: `The store is slow${start}`,
-    detail: (degraded > 0 ? `Requests wait for it, and ${rate(degraded)} decisions a second are `
-      + `made without it. These ${withoutStore(model)}`
-      : "Requests wait for it. If it gets slower, they are decided without it.")
-      + (denied >= 0.05 ? ` Denials a second: ${rate(banned)} of banned keys, ${
+    title: `The store is slow${start}`,
+    detail: waits(model, degraded) + (denied >= 0.05 ? ` Denials a second: ${rate(banned)} of banned keys, ${
         rate(Math.max(0, denied - banned))} of others.` : ""),
   };
+}
+
+// waits says what a slow store does, or is "".
+function waits(model, degraded) {
+  if (model.state.store.state !== "slow") return "";
+  return degraded > 0 ? `Requests wait for the store, and ${rate(degraded)} decisions a second are `
+    + `made without it. These ${withoutStore(model)}`
+    : "Requests wait for the store. If it gets slower, they are decided without it.";
 }
 
 const withoutStore = ({ state: { store } }) => ({
@@ -194,6 +204,7 @@ const weight = ({ told }, rule, n, key = told?.culprit?.key) =>
 // bannedOf returns the denials of banned keys. Just after a ban, the mean of 5 seconds still has
 // those before it, unless keys that are not in the list have many of them.
 function bannedOf(model, { name, denied, banned, denied_keys: keys }) {
+  if (model.config && model.bans(name) === 0) return 0; // the mean still has those before an undo
   const isNew = model.acts?.some((a) => a.act === "ban" && a.rule === name
     && model.state.at - a.at < 10_000);
   const sum = (list) => list.reduce((n, k) => n + k.per_s, 0);
@@ -209,13 +220,12 @@ function isHigh({ free, history, decisions: total }) {
 // openDenials are the denials of keys that were not banned, in each step.
 const openDenials = ({ counts }) => counts.denied.map((n, i) => Math.max(0, n - counts.banned[i]));
 
-function denials(model, [worst, ...more], { total, banned, idle, now }) {
+function denials(model, [worst, ...more], { total, banned, degraded, idle, now }) {
   const top = mostDenied(worst.keys, worst.free);
   const { text, cause } = since(model, worst, top, now);
   const isMixed = differs(model, worst.rule.name);
   const isEarly = model.state.at - model.state.denied_since < 1_000;
-  const advice = cause?.isChange ? "change" : isMixed ? "mode"
-    : !top ? "" : top.caution ? "look" : "ban";
+  const advice = cause?.isChange ? "change" : isMixed || !top ? "" : top.caution ? "look" : "ban";
   const elsewhere = keysOf(model, model.rules())
     .filter((k) => top && k.key === top.key && k.banned).map((k) => k.rule);
   const others = worst.keys.filter((k) => k.key !== top?.key && k.per_s > notable * worst.free);
@@ -232,7 +242,7 @@ function denials(model, [worst, ...more], { total, banned, idle, now }) {
     ...more.slice(0, 3).map((m) => also(model, m, now)),
     banned >= 0.05 ? `Banned keys: another ${rate(banned)} denials a second, which are not counted `
       + "here." : "",
-    idleText(idle), restartText(model),
+    idleText(idle), waits(model, degraded), restartText(model),
   ];
   return {
     level: "bad", title: `${rate(worst.free)} denials a second ${text}`, culprit: top, advice,
@@ -292,7 +302,9 @@ function since(model, { rule, free, history }, top, now) {
   const isCounted = top?.first > model.state.denied_since + 2_000; // else it may be older
   if (isCounted && !(top.first < start)) start = top.first;
   if (start === null) return { text: "for at least 15 minutes", cause: null };
-  const cause = causeOf(model, rule.name, start);
+  let before = first; // when it was rising already
+  while (before > 0 && sums[before - 1] > 0) before--;
+  const cause = causeOf(model, rule.name, start, startOf(before));
   if (isFirstKnown(model, start) && !cause?.isChange) {
     const text = `since ${timeOfDay(start)} or earlier, when all instances were new`;
     return { text, cause: null };
@@ -309,7 +321,7 @@ function isFirstKnown({ state }, start) {
   return start <= Math.min(...state.instances.map((i) => i.started_at)) + 15_000;
 }
 
-const calmSteps = 12; // a minute with few denials ends what was before
+const calmSteps = 4; // 20 seconds with few denials end what was before
 
 // rising returns the first step from which on there were more denials than usual.
 function rising(counts, now, least = 0) {
