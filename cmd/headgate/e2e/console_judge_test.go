@@ -100,7 +100,7 @@ func TestConsoleJudges(t *testing.T) {
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [410, 0, 10])] },
 				{ state: { instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0,
 				differs: { removed: ["rule pages: 120/m"], added: ["rule pages: 12/m"] } }] } })`,
-			"bad | 82 denials a second since TIME (59 seconds) | b has rule pages: 12/m, and this instance has rule pages: 120/m. | ip:a | ",
+			"bad | 82 denials a second since TIME (59 seconds): instances have different rules | b has rule pages: 12/m, and this instance has rule pages: 120/m. | ip:a | ",
 		},
 		"nor is its ban without effect": {
 			`model({ pages: { mode: "shadow", file_mode: "shadow", allowed: 50, denied: 50, banned: 50, denied_keys: [key("ip:bot", 50, 59)] } },
@@ -361,6 +361,47 @@ func TestConsoleManyAgents(t *testing.T) {
 		if got != c.want {
 			t.Errorf("agents %s: got %s; want %s", c.agents, got, c.want)
 		}
+	}
+}
+
+// After an undo, nothing is said to last, and no rate has what was not denied. A list is sorted by
+// the rate it shows, but not while a person uses it.
+func TestConsoleAfterAnUndo(t *testing.T) {
+	t.Parallel()
+	p := operate(t).console(withToken())
+	p.click("#search-key") // where the pointer stays
+	got := p.awaited(judgeScript + `
+		document.activeElement.blur();
+		const { Order } = await import("./rows.js");
+		const sorted = (element, ms) => {
+			const order = new Order(element);
+			return [["a", "b"], ["b", "a"]].map((list, i) => order.sort(list, (x) => x, i * ms).join("")).join("-");
+		};
+		const orders = [sorted(document.createElement("div"), 1_000), sorted(document.querySelector("#search"), 60_000)];
+		const at = Date.now();
+		const m = model({ pages: { denied: 1, denied_keys: [{ ...key("all", 38, 60), shadow_denied: 9 }] } }, { pages: steps(180, [0, 0, 0]) },
+			{ acts: [{ id: "1", at: at - 60_000, by: "Ann", act: "ban", rule: "pages", key: "ip:a", until: at + 600_000, undone: { at, by: "Ann" } }] });
+		m.setHistory({ step_s: 5, steps: Array.from({ length: 180 }, (_, i) => ({ at: at / 1000 - (180 - i) * 5, rules: {}, total: [1, 0, 0, 0, 0, 0] })) });
+		const app = { model: m, rule: null, cannotAct: () => "" };
+		const overview = await import("./overview.js");
+		const actionLog = await import("./action_log.js");
+		overview.start(app);
+		overview.drawHistory();
+		const text = (selector) => document.querySelector(selector).textContent.replace(/\d\d:\d\d(:\d\d)?/g, "TIME");
+		const mark = text("#plot-causes");
+		actionLog.start(app);
+		actionLog.draw();
+		const drawn = (rules) => {
+			m.addState({ ...m.state, at: m.state.at + 1e6, rules: m.state.rules.map((r) => ({ ...r, ...rules })) });
+			overview.draw();
+			return document.querySelector(".numbers .denied").classList.contains("some");
+		};
+		const rate = m.rules()[0].denied_keys[0].per_s;
+		const colours = [drawn({}), drawn({ denied: -2 })]; // the mean is 0 then
+		return [mark, text("#actions-rows .act-text"), rate, colours, orders].join("; ");`)
+	want := "TIME Banned ip:a in rule pages, undone at TIME; Banned ip:a in rule pages.; 1; true,false; ab-ba,ab-ab"
+	if got != want {
+		t.Errorf("got %s; want %s", got, want)
 	}
 }
 

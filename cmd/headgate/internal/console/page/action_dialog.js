@@ -63,7 +63,7 @@ export class ActionDialog {
     try {
       for (; left.length; left.pop()) await undo(left.at(-1).id, localStorage.getItem(place) ?? "");
       await this.app.refresh();
-      this.#show("good", `Undone: ${outcome(acts[0], rulesOf(acts))}`);
+      this.#show("good", `Undone: ${outcome({ ...acts[0], undone: {} }, rulesOf(acts))}`);
     } catch (error) {
       this.#show("bad", left.length ? `Not undone: ${outcome(left[0], rulesOf(left))} ${
         sentence(error.message)}` : `Undone, but the page is not up to date: ${error.message}`);

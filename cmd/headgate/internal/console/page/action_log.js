@@ -32,17 +32,17 @@ function makeRow(act) {
   const state = h("span", { class: "quiet" });
   const back = onAct(h("button", { type: "button", class: "small" }, "Undo"), () =>
     app.acting.undo([act]));
-  const text = outcome(act);
-  back.setAttribute("aria-label", `Undo: ${text}`);
+  const words = h("p", { class: "act-text", title: keyText(act.key ?? "") });
+  back.setAttribute("aria-label", `Undo: ${outcome(act)}`);
   const note = act.note ? h("q", {}, h("bdi", {}, keyText(act.note))) : null;
   const element = h("li", { class: "act-row" }, when,
-    h("div", {}, h("p", { class: "act-text", title: keyText(act.key ?? "") }, text),
-      h("p", { class: "quiet" }, note, note ? " " : null, h("bdi", {}, `by ${keyText(act.by)}`)),
-      state), back);
+    h("div", {}, words, h("p", { class: "quiet" }, note, note ? " " : null,
+      h("bdi", {}, `by ${keyText(act.by)}`)), state), back);
   return {
     element,
     update(now) {
       setText(when, time(now.at));
+      setText(words, outcome(now));
       setText(state, stateText(now));
       state.hidden = state.textContent === "";
       element.classList.toggle("undone", Boolean(now.undone || now.ended));

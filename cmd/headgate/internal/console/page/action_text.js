@@ -13,8 +13,8 @@ export const durations = [
 const names = { enforce: "enforce", shadow: "shadow", off: "off", file: "of the file" };
 
 // outcome says what was done, as a sentence. rules are those of acts done together.
-export function outcome({ act, rule, key, limits, mode, until }, rules = [rule]) {
-  const end = until ? ` until ${time(until)}` : "";
+export function outcome({ act, rule, key, limits, mode, until, undone, ended }, rules = [rule]) {
+  const end = until && !undone && !ended ? ` until ${time(until)}` : "";
   const of = `${brief(key ?? "")} in ${inRules(rules)}`;
   switch (act) {
     case "ban": return `Banned ${of}${end}.`;

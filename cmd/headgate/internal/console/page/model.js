@@ -87,7 +87,11 @@ export class Model {
     return this.state.rules.map((rule) => {
       const sum = sums.get(rule.name);
       const rates = series.map((name) => [name, sum[name] / sum.seconds]);
-      return { ...rule, denied_keys: rule.denied_keys ?? [], ...Object.fromEntries(rates) };
+      const all = Object.fromEntries(rates);
+      const most = all.denied + (rule.mode === "enforce" ? 0 : all.shadow_denied);
+      const keys = (rule.denied_keys ?? []).map((k) => // a rate may still have those in shadow
+        ({ ...k, per_s: Math.min(k.per_s, most) }));
+      return { ...rule, ...all, denied_keys: keys };
     });
   }
 

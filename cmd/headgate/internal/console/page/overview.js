@@ -11,6 +11,7 @@ import { brief, cutOff, keyText } from "./key_text.js";
 import { Order, Rows } from "./rows.js";
 import { Spark } from "./spark.js";
 import * as timeline from "./timeline.js";
+import { time } from "./times.js";
 import { judge } from "./verdict.js";
 
 const few = 10; // rules that are shown at first
@@ -53,7 +54,8 @@ export function drawHistory() {
   const acts = (model.acts ?? []).filter((act) => chosen === null || act.rule === chosen);
   const marks = causes(model).filter((c) => !chosen || !c.rules || c.rules.has(chosen));
   timeline.draw(model.history(chosen), chosen === null ? "all rules" : `rule ${chosen}`,
-    [...acts.map((act) => ({ at: act.at, text: outcome(act).slice(0, -1) })), ...marks]
+    [...acts.map((act) => ({ at: act.at, text: outcome(act).slice(0, -1)
+      + (act.undone ? `, undone at ${time(act.undone.at)}` : "") })), ...marks]
       .sort((a, b) => a.at - b.at));
   timeline.link(model.config?.grafana);
   show(byId("legend-gap"), model.history(chosen).gaps.includes(true));
@@ -123,13 +125,12 @@ function drawNumbers(rules) {
   show(byId("numbers-rule"), app.rule !== null);
   setText(byId("numbers-name"), app.rule ?? "");
   setText(byId("n-allowed"), rate(allowed));
-  setText(byId("n-denied"), rate(denied));
   setText(byId("n-share"), denied ? `${percent(denied / total)} of decisions` : "");
-  for (const [id, name] of [["shadow", "shadow_denied"], ["degraded", "degraded"],
-    ["error", "error"]]) {
-    const value = sum(name);
-    setText(byId(`n-${id}`), rate(value));
-    byId(`n-${id}`).closest("div").classList.toggle("some", value > 0);
+  for (const [id, name] of [["denied", "denied"], ["shadow", "shadow_denied"],
+    ["degraded", "degraded"], ["error", "error"]]) {
+    const value = rate(sum(name));
+    setText(byId(`n-${id}`), value);
+    byId(`n-${id}`).closest("div").classList.toggle("some", value !== "0");
   }
   const { store } = app.model.state;
   setText(byId("n-p50"), latency(store.p50_us));

@@ -65,17 +65,15 @@ export function drawLines(list, change) {
   list.replaceChildren(...items("del", change?.removed), ...items("ins", change?.added));
 }
 
-const canHover = matchMedia("(hover: hover)");
-
 // isBusy reports whether a person is about to click in an element, or is typing in it.
 export function isBusy(element) {
-  return (canHover.matches && element.matches(":hover"))
-    || element.contains(document.activeElement);
+  return element.matches(":hover") || element.contains(document.activeElement);
 }
 
-const patience = 5_000; // rows that change places all the time cannot be read
+const isTouched = matchMedia("(pointer: coarse)"); // nothing shows that a finger aims at a row
+const patience = 5_000;
 
-// Order keeps the order of a list while a person uses it, and changes it now and then otherwise.
+// Order keeps the order of a list while a person uses it.
 export class Order {
   #ids = [];
   #at = 0;
@@ -93,7 +91,7 @@ export class Order {
   sort(items, name, now = performance.now()) {
     const places = new Map(this.#ids.map((id, i) => [id, i]));
     const known = this.#ids.length > 0;
-    if (!known || (now - this.#at > patience && !isBusy(this.element))) {
+    if (!known || (now - this.#at > (isTouched.matches ? patience : 0) && !isBusy(this.element))) {
       this.#at = now;
       this.#ids = items.map(name);
       return items;

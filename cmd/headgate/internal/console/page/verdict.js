@@ -147,8 +147,8 @@ function storeSlow(model, degraded, { denied, banned, now }) {
   const start = degraded > 0 && first > 0 ? ` since ${time(startOf(first), now)}` : "";
   return {
     title: `The store is slow${start}`,
-    detail: waits(model, degraded) + (denied >= 0.05 ? ` Denials a second: ${rate(banned)} of banned keys, ${
-        rate(Math.max(0, denied - banned))} of others.` : ""),
+    detail: waits(model, degraded) + (denied >= 0.05 ? ` Denials a second: ${rate(banned)} of `
+      + `banned keys, ${rate(Math.max(0, denied - banned))} of others.` : ""),
   };
 }
 
@@ -245,7 +245,8 @@ function denials(model, [worst, ...more], { total, banned, degraded, idle, now }
     idleText(idle), waits(model, degraded), restartText(model),
   ];
   return {
-    level: "bad", title: `${rate(worst.free)} denials a second ${text}`, culprit: top, advice,
+    level: "bad", culprit: top, advice, title: `${rate(worst.free)} denials a second ${text}${
+      isMixed && !cause ? ": instances have different rules" : ""}`,
     rule: worst.rule.name, detail: parts.filter(Boolean).join(" "), seen: seenText(top),
   };
 }
