@@ -448,7 +448,7 @@ func TestConsoleNamesAndTimes(t *testing.T) {
 		globalThis.fetch = ask;
 		return [stores.join("/"), name, failed, [all, element.querySelector(".buttons button").hidden, notShadow].join("/"), reset, element.querySelector(".limit-text").textContent].join(", ");`)
 	if want := "Redis slow/slow/down, new-2, new-2. Also with errors: b., true/true/true, " +
-		"This fails as long as the store is down., 5 of 6 remain"; got != want {
+		"The store is down. Try again when it answers., 5 of 6 remain"; got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}
 }

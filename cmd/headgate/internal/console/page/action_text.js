@@ -47,7 +47,7 @@ export function button(request) {
 
 // effect says what a request will do, in sentences.
 export function effect(request, model, now = Date.now()) {
-  if (model.state.store.state === "down") return "This fails as long as the store is down.";
+  if (model.state.store.state === "down") return "The store is down. Try again when it answers.";
   const rule = model.rule(request.rule);
   const until = request.for_s ? `until ${time(now + request.for_s * 1000, now)}`
     : `until it is ${request.act === "mode" ? "changed" : "lifted"}`;
@@ -74,6 +74,7 @@ export function caution({ act, rule, key }, model) {
 }
 
 function fleet(model) {
+  if (model.state.store.state === "slow") return "The store is slow: it may be late, or fail.";
   if (model.fleet === 1) return "It takes effect within a second.";
   return `It takes effect on all ${model.isPartial ? "" : `${number(model.fleet)} `
   }instances within a second.`;

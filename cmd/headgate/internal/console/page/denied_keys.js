@@ -11,6 +11,8 @@ import { brief, cutOff, keyText } from "./key_text.js";
 import { Few, Order, Rows } from "./rows.js";
 import { ago, time, utc } from "./times.js";
 
+const listed = 120; // steps of the history, in which a listed key may have been denied
+
 let app, rows, order, found, few;
 let opened = null; // the row whose key is looked at
 
@@ -64,6 +66,19 @@ export function draw() {
   setText(byId("keys-none"), app.rule === null ? "No key was denied in this time."
     : `Rule ${app.rule} denied no key in this time.`);
   setText(byId("denied-keys-period"), period());
+  const apart = withoutStore(app.model);
+  setText(byId("keys-apart"), apart);
+  show(byId("keys-apart"), apart !== "" && items.length > 0);
+}
+
+// withoutStore says which keys are in the list because the store did not answer, or is "".
+function withoutStore(model) {
+  const { state, when_store_fails: then } = model.state.store;
+  const isApart = state === "down"
+    || model.history(null).counts.degraded.slice(-listed).some((n) => n > 1);
+  if (!isApart || then === "open") return "";
+  return `This list also has keys that ${then === "share"
+    ? "exceeded an instance's share of a limit" : "were denied"} while the store did not answer.`;
 }
 
 // period says for how long denied keys have been counted: from the first viewer on, and 5 to 10
