@@ -405,6 +405,36 @@ func TestConsoleAfterAnUndo(t *testing.T) {
 	}
 }
 
+// Dialogs promise nothing that does not hold.
+func TestConsoleDialogs(t *testing.T) {
+	t.Parallel()
+	p := operate(t).console(withToken())
+	for name, c := range map[string]struct{ script, want string }{
+		"a raise of a guesser": {`caution({ act: "raise", rule: "pages", key: "ip:a", limits: ["1500/m"] }, fleet())`,
+			"This is 300 times the limit: raise it only for a client that you know."},
+		"a small raise": {`caution({ act: "raise", rule: "pages", key: "ip:a", limits: ["20/m"] }, fleet())`, ""},
+		"no limits yet": {`caution({ act: "raise", rule: "pages", key: "ip:a", limits: [] }, fleet())`, ""},
+		"other limits elsewhere": {`caution({ act: "raise", rule: "pages", key: "ip:a", limits: ["9/m"] }, fleet({ instances:
+			[{ name: "b", started_at: 0, differs: { removed: ["rule pages: 5/m"], added: ["rule pages: 1/m"] } }] }))`,
+			"Rule pages is not the same on all instances: the limits shown are of this one."},
+		"a slow store": {`effect({ act: "mode", rule: "pages", mode: "shadow", for_s: 600 }, fleet({ store: { state: "slow" } }), now)`,
+			"Rule pages denies nothing until TIME, so it limits no client. It only counts what it would deny. With the present traffic, that is about 7.0 requests a second. " +
+				"Requests still wait for the store. The store is slow: this may be late, or fail."},
+	} {
+		got := p.awaited(judgeScript + `
+			const { caution, effect } = await import("./action_text.js");
+			const fleet = (state) => {
+				const m = model({ pages: { denied: 7 } }, { pages: steps(180, [0, 0, 500]) }, { state });
+				m.config.rules = [{ name: "pages", limits: ["5/m burst 9"] }];
+				return m;
+			};
+			return ` + c.script)
+		if got = clockTimes.ReplaceAllString(got, "TIME"); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
 // After a restart the page has the name of the new process, the key of all requests is never a
 // client, and has no button to ban it, a limit that is nearly full has no time until it is, and the
 // store has one state. An error and its time are of one instance, the denials of a rule that is off

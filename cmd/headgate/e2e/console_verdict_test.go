@@ -350,11 +350,11 @@ func TestConsoleShowsRequests(t *testing.T) {
 		}
 	}()
 	p := s.console(withToken())
-	p.until("the headline says what it asked for", says("#culprit-seen", "was noted: GET /<img src=x>; user agents <script>alert(1)</script>."))
+	p.until("the headline says what it asked for", says("#culprit-seen", "were noted: GET /<img src=x>; user agents <script>alert(1)</script>."))
 	key := "header:<script>alert(1)</script>"
 	p.until("the key is listed", rowOf(key))
 	p.do(run(rowOf(key) + `.querySelector(".key-name").click()`))
-	p.until("its details say it", says("#keys .key-seen", "a sample of ")+" && "+says("#keys .key-seen", "noted: GET /<img src=x>"))
+	p.until("its details say it", says("#keys .key-seen", "The newest ")+" && "+says("#keys .key-seen", "noted: GET /<img src=x>"))
 	p.click("#culprit-ban")
 	p.until("the effect is said", says("#act-effect", "the ban also stops the 1/h that still pass"))
 	p.do(chromedp.KeyEvent(kb.Escape))

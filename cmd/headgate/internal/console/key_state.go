@@ -30,6 +30,7 @@ type limitState struct {
 	RetryAfter *float64 `json:"retry_after_s"` // null: never
 	ResetAfter *float64 `json:"reset_after_s"`
 	Allowed    bool     `json:"allowed"`
+	Degraded   bool     `json:"degraded"` // it is of the share of this instance
 
 	fresh bool // nothing is used
 }
@@ -136,7 +137,7 @@ func stateOf(l headgate.Limit, d headgate.Decision) limitState {
 	return limitState{
 		Limit: l.Named("").String(), Capacity: l.Capacity(), Remaining: d.Remaining,
 		RetryAfter: inSeconds(d.RetryAfter), ResetAfter: inSeconds(d.ResetAfter),
-		Allowed: d.Allowed(),
+		Allowed: d.Allowed(), Degraded: d.Degraded(),
 		fresh:   d.ResetAfter == 0,
 	}
 }

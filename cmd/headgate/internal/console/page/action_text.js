@@ -5,10 +5,13 @@ import { breadth, inRules, listOf, siblings } from "./key_breadth.js";
 import { deniedKey, manyText } from "./key_requests.js";
 import { brief } from "./key_text.js";
 import { time } from "./times.js";
+import { differs } from "./verdict.js";
 
 export const durations = [
   [600, "10 minutes"], [3600, "1 hour"], [86400, "1 day"], [null, "until lifted"],
 ];
+
+const many = 5; // times the limit, from which on a raise is unusual
 
 const names = { enforce: "enforce", shadow: "shadow", off: "off", file: "of the file" };
 
@@ -65,16 +68,30 @@ export function effect(request, model, now = Date.now()) {
 }
 
 // caution warns of what a person may not expect of a request, or is "".
-export function caution({ act, rule, key }, model) {
+export function caution({ act, rule, key, limits }, model) {
   if (act === "ban") return manyText(deniedKey(model, rule, key));
-  const override = act === "raise" ? model.override(rule, key) : null;
-  if (!override?.ban) return "";
+  if (act !== "raise") return "";
+  const override = model.override(rule, key);
+  if (!override?.ban) return raiseCaution(rule, key, limits, model);
   return override.key === key ? "This key is banned. Lift the ban first, then raise it."
     : `This key is banned by ${override.key}. The raise lets it through until it ends.`;
 }
 
+// raiseCaution compares limits with those in force.
+function raiseCaution(rule, key, limits, model) {
+  const split = (limit) => /^(\d+)(\/.*?)( burst .*)?$/.exec(limit) ?? [];
+  const [[, now, per], [, wanted, unit]] = [model.limits(rule, key).now[0], limits[0]].map(split);
+  const times = per === unit ? Math.round(wanted / now) : 0;
+  return [
+    times >= many ? `This is ${number(times)} times the limit: raise it only for a client that `
+      + "you know." : "",
+    differs(model, rule) ? `Rule ${rule} is not the same on all instances: the limits shown are of `
+      + "this one." : "",
+  ].filter(Boolean).join(" ");
+}
+
 function fleet(model) {
-  if (model.state.store.state === "slow") return "The store is slow: it may be late, or fail.";
+  if (model.state.store.state === "slow") return "The store is slow: this may be late, or fail.";
   if (model.fleet === 1) return "It takes effect within a second.";
   return `It takes effect on all ${model.isPartial ? "" : `${number(model.fleet)} `
   }instances within a second.`;
@@ -126,8 +143,9 @@ function modeText({ rule, mode }, state, until, model) {
   switch (wanted) {
     case "enforce": return `Rule ${rule} denies requests over its limits${changed}. `
       + present;
-    case "shadow": return `Rule ${rule} counts what it would deny${changed}, but denies nothing. `
-      + present + idle;
+    case "shadow": return `Rule ${rule} denies nothing${changed}, so it limits no client. It only `
+      + `counts what it would deny. ${present}${idle}${model.state.store.state === "slow"
+        ? " Requests still wait for the store." : ""}`;
     default: return `Rule ${rule} does not count or deny anything${changed}.${idle}`;
   }
 }

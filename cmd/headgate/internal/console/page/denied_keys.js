@@ -85,7 +85,7 @@ function withoutStore(model) {
 // minutes at most.
 function period() {
   const { at, denied_since: since } = app.model.state;
-  return at - since < 600_000 ? `counted since ${time(since)}, when the console was opened`
+  return at - since < 600_000 ? `counted since ${time(since)}`
     : "last 5 to 10 minutes";
 }
 

@@ -136,12 +136,13 @@ function raiseFields(app, rule, key, duration, seconds) {
 function modeFields(app, rule, duration, seconds) {
   const state = app.model.rule(rule);
   const mode = choice("mode", "Mode", [
-    ["enforce", "enforce"], ["shadow", "shadow"], ["file", `as in the file (${state.file_mode})`],
-  ], "shadow");
+    ...["enforce", "shadow"].filter((m) => m !== state.file_mode).map((m) => [m, m]),
+    ["file", `as in the file (${state.file_mode})`],
+  ], state.file_mode === "shadow" ? "file" : "shadow");
   return {
     elements: [mode.element, duration.element], first: mode.first,
     values: () => {
-      const isBack = ["file", state.file_mode].includes(mode.value()); // that has no end
+      const isBack = mode.value() === "file"; // that has no end
       duration.element.hidden = isBack;
       return { mode: mode.value(), ...(isBack ? {} : { for_s: seconds() }) };
     },

@@ -174,13 +174,15 @@ function makeLimit() {
   };
 }
 
-function limitText({ capacity, remaining, retry_after_s, reset_after_s, allowed }, banned, mode) {
-  const left = `${number(remaining)} of ${number(capacity)} remain`;
+function limitText(limit, banned, mode) {
+  const { capacity, remaining, retry_after_s, reset_after_s, allowed } = limit;
+  const left = limit.degraded ? `${number(remaining)} remain of this instance's share`
+    : `${number(remaining)} of ${number(capacity)} remain`;
   if (banned) {
     return mode === "enforce" ? `denied by the ban; ${left}`
       : `banned, but nothing is denied in mode ${mode}`;
   }
   if (!allowed && retry_after_s === null) return `${left}, never allowed`;
   if (!allowed) return `${left}, next in ${span(retry_after_s)}`;
-  return reset_after_s >= 1 ? `${left}, full in ${span(reset_after_s)}` : left;
+  return reset_after_s >= 1 ? `${left}, full after ${span(reset_after_s)} without requests` : left;
 }

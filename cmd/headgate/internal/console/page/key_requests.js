@@ -11,8 +11,8 @@ export const deniedKey = (model, rule, key) =>
 export function seenText(key) {
   if (!key?.seen) return "";
   const { requests, methods, paths, agents } = key.seen;
-  return `Of its denied requests from ${timeOfDay(key.first)} to ${timeOfDay(key.last)
-  }, a sample of ${number(requests)} was noted: ${list(methods, requests)} ${
+  return `${key.shadow_denied ? "Denied, or would be," : "Denied"} from ${timeOfDay(key.first)} to ${
+    timeOfDay(key.last)}. The newest ${number(requests)} that were noted: ${list(methods, requests)} ${
     list(paths, requests)}; user agents ${list(agents, requests)}.`;
 }
 

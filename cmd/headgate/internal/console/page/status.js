@@ -97,7 +97,7 @@ function makeRow({ name }) {
       setText(decisions, number(i.decisions_per_s));
       setText(p50, latency(i.p50_us));
       setText(p99, latency(i.p99_us));
-      setText(version, `${brief(i.config.hash)}, ${ago(i.config.loaded_at)}${
+      setText(version, `loaded ${ago(i.config.loaded_at)}${
         i.config.error ? `; error: ${i.config.error.text}` : ""}${
         !i.differs ? "" : i.differs.added ? "; other rules than this one:"
           : "; other files than this one, with too many rules to compare"}`);

@@ -101,7 +101,7 @@ function differences({ state: { instances } }) {
 }
 
 // differs is whether a rule is another one on an instance.
-const differs = ({ state: { instances } }, rule) => instances.some((i) =>
+export const differs = ({ state: { instances } }, rule) => instances.some((i) =>
   [...i.differs?.removed ?? [], ...i.differs?.added ?? []].some((line) => nameIn(line) === rule));
 
 const listed = (lines) => lines.slice(0, 2).join(" and ")
