@@ -288,6 +288,10 @@ func TestConsoleJudges(t *testing.T) {
 			`model({ pages: {} }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "down", when_store_fails: "unknown" } } })`,
 			"bad | The store is down | Requests that need it are denied by this instance, because it does not know how many instances share each limit (when_store_fails: share, without instances). Start Redis, or take this instance out of the load balancer. With instances in the file, it would know its share. |  | ",
 		},
+		"a store that is down, and an instance that would start": {
+			`model({ pages: {} }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "down", when_store_fails: "share" } } })`,
+			"bad | The store is down | Requests that need it are decided by each instance in its own memory, by its share of each limit (when_store_fails: share). An instance that starts now denies all of them, unless its file has instances. |  | ",
+		},
 		"calm": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) })`,
 			"calm | Nothing unusual | 0% of 100 decisions a second are denials. |  | ",
@@ -477,7 +481,7 @@ func TestConsoleNamesAndTimes(t *testing.T) {
 		await new Panel({ model, cannotAct: () => "" }, element).open("header:", null);
 		globalThis.fetch = ask;
 		return [stores.join("/"), name, failed, [all, element.querySelector(".buttons button").hidden, notShadow].join("/"), reset, element.querySelector(".limit-text").textContent].join(", ");`)
-	if want := "Redis slow/slow/down, new-2, new-2. Also with errors: b., true/true/true, " +
+	if want := "Redis slow/slow/down, new-2, new-2. A restart with this file fails. Also with errors: b., true/true/true, " +
 		"The store is down. Try again when it answers., 5 of 6 remain"; got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}

@@ -11,9 +11,10 @@ export const deniedKey = (model, rule, key) =>
 export function seenText(key) {
   if (!key?.seen) return "";
   const { requests, methods, paths, agents } = key.seen;
-  return `${key.shadow_denied ? "Denied, or would be," : "Denied"} from ${timeOfDay(key.first)} to ${
-    timeOfDay(key.last)}. The newest ${number(requests)} that were noted: ${list(methods, requests)} ${
-    list(paths, requests)}; user agents ${list(agents, requests)}.`;
+  const what = key.shadow_denied ? "Denied, or would be," : "Denied";
+  return `${what} from ${timeOfDay(key.first)} to ${timeOfDay(key.last)}. The newest ${
+    number(requests)} that were noted: ${list(methods, requests)} ${list(paths, requests)
+  }; user agents ${list(agents, requests)}.`;
 }
 
 const several = 3; // user agents, from which on a key may be many people

@@ -73,7 +73,7 @@ function drawConfig(state) {
     ? [...lines.slice(0, most), `and ${lines.length - most} more`].join("\n") : error.text);
   const more = all.filter((i) => i !== failed).map((i) => i.name);
   setText(byId("config-error-since"), `Since ${time(error.at)} on ${failed.name
-  }; the rules loaded ${ago(loaded_at)} stay active.${
+  }; the rules loaded ${ago(loaded_at)} stay active. A restart with this file fails.${
     more.length ? ` Also with errors: ${listOf(more)}.` : ""}`);
 }
 

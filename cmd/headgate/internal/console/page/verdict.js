@@ -175,6 +175,8 @@ function storeDown(model, errors, degraded) {
     detail: `Requests that need it ${withoutStore(model)}`
       + (degraded > 0 ? ` ${rate(degraded)} decisions a second are made this way.` : "")
       + (errors > 0 ? ` ${rate(errors)} a second fail.` : "")
+      + (model.state.store.when_store_fails === "share" ? " An instance that starts now denies all "
+        + "of them, unless its file has instances." : "")
       + (model.state.store.when_store_fails === "unknown" ? " Start Redis, or take this instance "
         + "out of the load balancer. With instances in the file, it would know its share." : "")
       + (model.state.alone ? " The numbers below are of this instance only." : ""),
