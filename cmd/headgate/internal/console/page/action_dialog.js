@@ -6,6 +6,7 @@ import { byId, h, setText } from "./dom.js";
 import { build } from "./forms.js";
 
 const place = "headgate-console-by";
+const shown = 10_000; // milliseconds, for which a result is shown; the list of actions stays
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text)
   ? "" : "."}`;
 
@@ -89,6 +90,8 @@ export class ActionDialog {
     back.hidden = !done?.every((act) => act.undoable);
     back.onclick = () => this.undo(done);
     this.result.hidden = false;
+    clearTimeout(this.timer);
+    if (level === "good") this.timer = setTimeout(() => this.#hide(), shown);
   }
 
   // makeRoom lets the page be scrolled so far that the result covers nothing.
@@ -98,8 +101,9 @@ export class ActionDialog {
   }
 
   #hide() {
+    const hasFocus = this.result.contains(document.activeElement);
     this.result.hidden = true;
-    byId("main").querySelector("#denied-keys").focus({ preventScroll: true });
+    if (hasFocus) byId("main").querySelector("#denied-keys").focus({ preventScroll: true });
   }
 }
 
