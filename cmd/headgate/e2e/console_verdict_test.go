@@ -282,11 +282,11 @@ func TestConsoleRuleBeyondTheList(t *testing.T) {
 	s.act(map[string]any{"act": "mode", "rule": "r209", "mode": "shadow"})
 	p.until("the switch is listed", says("#overrides", "r209"))
 	p.click("#overrides button")
-	p.until("nothing denies more unless it is chosen", says("#act-effect", "but denies nothing. With the present traffic, that is about 0 requests"))
-	p.click("#act [value=enforce]")
+	p.until("nothing denies more unless it is chosen", says("#act-effect", "counts what it would deny. With the present traffic, that is about 0 requests"))
+	p.click("#act [value=file]")
 	p.until("the effect is said", says("#act-effect", "Rule r209 denies requests over its limits"))
 	p.click("#act .primary")
-	p.until("it worked", says("#result", "Switched rule r209 to mode enforce."))
+	p.until("it worked", says("#result", "Switched rule r209 to mode of the file."))
 }
 
 // The chart links to a dashboard at the same time, whatever the address of that has already.
