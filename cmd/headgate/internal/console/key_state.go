@@ -138,7 +138,7 @@ func stateOf(l headgate.Limit, d headgate.Decision) limitState {
 		Limit: l.Named("").String(), Capacity: l.Capacity(), Remaining: d.Remaining,
 		RetryAfter: inSeconds(d.RetryAfter), ResetAfter: inSeconds(d.ResetAfter),
 		Allowed: d.Allowed(), Degraded: d.Degraded(),
-		fresh:   d.ResetAfter == 0,
+		fresh: d.ResetAfter == 0,
 	}
 }
 
