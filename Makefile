@@ -90,18 +90,13 @@ upstream: ## Run the integration tests of envoyproxy/ratelimit against headgate 
 	@scripts/deps stunnel
 	@go test -count=1 -timeout 10m $(TESTFLAGS) ./cmd/headgate/e2e/upstream/integration -upstream
 
-# The detector sees the goroutines of the test's own process. Left out are packages whose tests start
-# programs instead, and those that read logs with one goroutine.
+# Left out for their time are packages whose tests mostly start programs, and those without goroutines.
 RACE = $(shell go list $(PACKAGES) | grep -Ev \
-	'/(bench|scripts|gateways|examples/with|headgate/e2e|e2e/serve)(/|$$)|internal/(replay|report)$$')
+	'/(scripts|examples/with|e2e/gateways|e2e/serve|bench/simulation|cmd/headgate/e2e)(/|$$)|internal/(replay|report)$$')
 
 .PHONY: race
 race: deps ## Run the tests with goroutines of their own, shortened, under the race detector
-	@CGO_ENABLED=1 go test -race -short -p $(BUSY) $(TESTFLAGS) $(RACE)
-
-.PHONY: redises
-redises: ## Run the Redis tests against the servers of other Debian suites (a quarter of an hour)
-	@scripts/redises
+	@test -n "$(RACE)" && CGO_ENABLED=1 go test -race -short -p $(BUSY) $(TESTFLAGS) $(RACE)
 
 # What somebody imports. The tests of 32 bits need a processor that runs programs of 32 bits.
 LIBRARY = . ./internal/algorithm ./internal/memtable ./internal/usage ./gate ./concurrency ./denycache \

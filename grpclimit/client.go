@@ -2,6 +2,7 @@ package grpclimit
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -31,7 +32,7 @@ type ClientOptions struct {
 	FailOpen bool
 
 	// Observe is called with each pause that an answer asks for, and with each error of the store.
-	// It must be safe for concurrent use. Default: none.
+	// It must be safe for concurrent use, and must not panic. Default: none.
 	Observe func(fullMethod string, pause time.Duration, err error)
 }
 
@@ -79,7 +80,8 @@ func (c *Client) Unary(
 	return err
 }
 
-// Stream is a grpc.StreamClientInterceptor that waits before a stream begins.
+// Stream is a grpc.StreamClientInterceptor that waits before a stream begins. An interceptor that
+// is nearer to the server, and returns an error instead of a stream, asks for no pause.
 func (c *Client) Stream(
 	ctx context.Context, description *grpc.StreamDesc, conn *grpc.ClientConn, method string,
 	streamer grpc.Streamer, options ...grpc.CallOption,
@@ -88,7 +90,8 @@ func (c *Client) Stream(
 	if err != nil {
 		return nil, err
 	}
-	return streamer(ctx, description, conn, method, append(options, grpc.OnFinish(answered))...)
+	finish := []grpc.CallOption{grpc.OnFinish(answered)} // options can be shared by calls
+	return streamer(ctx, description, conn, method, slices.Concat(options, finish)...)
 }
 
 // wait waits until a call may be sent, and returns a status if it may not. The function keeps the
@@ -114,6 +117,7 @@ func (c *Client) wait(
 		for _, detail := range status.Convert(err).Details() {
 			if info, ok := detail.(*errdetails.RetryInfo); ok {
 				c.pauses.Answered(ctx, method, key, info.GetRetryDelay().AsDuration(), nil)
+				return
 			}
 		}
 	}, status.FromContextError(err).Err()

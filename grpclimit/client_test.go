@@ -3,6 +3,7 @@ package grpclimit_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -292,24 +293,32 @@ func TestStreamPauses(t *testing.T) {
 	}
 }
 
-// A stream is still retried as the service config of its connection says.
-func TestStreamRetries(t *testing.T) {
-	var tries atomic.Int64
-	address := serve(t, &echo{chat: func(stream grpc.ServerStream) error {
-		if tries.Add(1) == 1 {
-			return status.Error(codes.Unavailable, "not yet")
-		}
-		return stream.SendMsg(wrapperspb.String("a"))
-	}})
-	client := newClient(t, newLimiter(t, headgate.NewMemory(), "1/h"), grpclimit.ClientOptions{})
-	conn := dial(t, address, grpc.WithChainStreamInterceptor(client.Stream), grpc.WithDefaultServiceConfig(`{"methodConfig": [{
-		"name": [{}], "retryPolicy": {"maxAttempts": 2, "initialBackoff": "0.001s", "maxBackoff": "0.001s",
-		"backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`))
-	stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, chat)
-	if err != nil {
-		t.Fatal(err)
+// Calls that share a slice of options keep their own ends.
+func TestStreamsShareOptions(t *testing.T) {
+	var paused []string
+	client := newClient(t, newLimiter(t, headgate.NewMemory(), "100/s"), grpclimit.ClientOptions{
+		Key:     func(_ context.Context, _, method string) string { return method },
+		Observe: func(method string, _ time.Duration, _ error) { paused = append(paused, method) },
+	})
+	conn := dial(t, serve(t, &echo{}))
+	var ends []grpc.CallOption
+	streamer := func(_ context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, options ...grpc.CallOption) (grpc.ClientStream, error) {
+		ends = append(ends, options...)
+		return nil, nil
 	}
-	if err := stream.RecvMsg(new(text)); err != nil {
-		t.Error(err)
+	shared := make([]grpc.CallOption, 0, 1)
+	for _, method := range []string{"/a", "/b"} {
+		if _, err := client.Stream(t.Context(), &grpc.StreamDesc{}, conn, method, streamer, shared...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if options := shared[:1]; options[0] != nil {
+		t.Error("an option was written into the shared slice")
+	}
+	for _, end := range ends {
+		end.(grpc.OnFinishCallOption).OnFinish(exhausted(time.Hour))
+	}
+	if !slices.Equal(paused, []string{"/a", "/b"}) {
+		t.Errorf("paused %q", paused)
 	}
 }

@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -101,9 +100,7 @@ func (l *Limiter) Decide(ctx context.Context, req *Request, resp *Response) erro
 		return err
 	}
 	if err = l.take(ctx, w); err != nil {
-		if !errors.Is(err, context.Canceled) { // the client left: the store did not fail
-			l.stats.RedisError.Add(1)
-		}
+		l.stats.RedisError.Add(1)
 		return err // and w is not used again: the store may still read it
 	}
 	l.answer(w, req, resp)

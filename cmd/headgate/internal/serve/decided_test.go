@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
 
@@ -59,41 +57,6 @@ func TestAClientThatLeftIsNoDecision(t *testing.T) {
 	counted := "headgate_decisions_total{outcome=\"error\",rule=\"login\"} 1\n"
 	if !strings.Contains(w.Body.String(), counted) || strings.Count(log.String(), "\n") != 1 {
 		t.Errorf("logged\n%s\nand counted\n%s", &log, w.Body)
-	}
-}
-
-// failing is a store that returns err.
-type failing struct {
-	headgate.Store
-	err error
-}
-
-func (f *failing) Take(context.Context, headgate.Request) (headgate.Decision, error) {
-	return headgate.Decision{}, f.err
-}
-
-// The same over Envoy's protocol: Envoy cancels its request if its client leaves.
-func TestARequestThatEnvoyCancelsIsNoDecision(t *testing.T) {
-	s, _ := idleServer(t, true)
-	var log strings.Builder
-	s.log, s.o.LogDecisions = slog.New(slog.NewTextHandler(&log, nil)), 1
-	c, err := envoy.NewConfig([]*envoy.Domain{{Name: "edge", Descriptors: []envoy.Spec{
-		{Key: "a", RateLimit: &envoy.RateLimit{Unit: "hour", RequestsPerUnit: 1}},
-	}}}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := new(failing)
-	d := decider{s, envoy.New(store, nil, envoy.Options{}, &s.envoyMetrics.Statistics)}
-	d.limiter.Use(c)
-	r := &envoy.Request{Domain: "edge", Descriptors: []envoy.Descriptor{{Entries: []envoy.Entry{{Key: "a"}}}}}
-	for _, store.err = range []error{fmt.Errorf("redisstore: %w", context.Canceled), io.EOF} {
-		if err := d.Decide(t.Context(), r, new(envoy.Response)); !errors.Is(err, store.err) {
-			t.Error(err)
-		}
-	}
-	if n := s.envoyMetrics.Statistics.RedisError.Load(); n != 1 || strings.Count(log.String(), "\n") != 1 {
-		t.Errorf("%d errors are counted, and logged\n%s", n, &log)
 	}
 }
 

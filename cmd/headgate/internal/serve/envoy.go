@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -26,8 +25,7 @@ func (d decider) Decide(ctx context.Context, req *envoy.Request, resp *envoy.Res
 	started := time.Now()
 	err := d.limiter.Decide(ctx, req, resp)
 	d.envoyMetrics.Served(time.Since(started))
-	left := errors.Is(err, context.Canceled) // the client of Envoy, or Envoy itself
-	if !left && d.o.LogDecisions > 0 && rand.Float64() < d.o.LogDecisions {
+	if d.o.LogDecisions > 0 && rand.Float64() < d.o.LogDecisions {
 		d.logEnvoy(req, resp, err)
 	}
 	return err
