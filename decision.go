@@ -22,11 +22,12 @@ type Decision struct {
 	Limit Limit
 
 	// Remaining is the largest cost that would be granted now. After a [Request.Force] that did not
-	// fit, it is 0 or below: minus the tokens that are used beyond the capacity.
+	// fit, it is the capacity minus the used tokens, which is 0 or less.
 	Remaining int64
 
-	// RetryAfter is 0 if the request may go ahead. Otherwise it is the shortest wait, to the
-	// microsecond, after which the same request would be granted if no other came, or [Never].
+	// RetryAfter is 0 if the request may go ahead now. For a grant with [Request.MaxWait], it is
+	// the wait until the start time. For a denial, it is the shortest wait, to the microsecond,
+	// after which the same request would be granted if no other came, or [Never].
 	RetryAfter time.Duration
 
 	// ResetAfter is the wait until the key is back in its initial state if no other request

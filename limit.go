@@ -125,7 +125,7 @@ func (l Limit) Burst(n int64) Limit {
 // starts empty.
 //
 // If a bucket gets no request until it is full under the old numbers, it is full under the new
-// ones. docs/design/exactness.md has two cases in which that also holds if requests were denied.
+// ones. In two cases, it is full despite denials: see docs/design/exactness.md.
 //
 // While a bucket has a higher rate, it refills at that rate. So if the rate of a limit is raised
 // briefly and then restored, its keys may have full buckets.

@@ -19,8 +19,7 @@ import (
 // together grant at most what l grants. All shares together hold at most the capacity of l, or one
 // token for each instance if that is more.
 //
-// No share is slower than one token in 142 years. The share of a limit that is not valid is
-// that limit.
+// No share is slower than one token in 142 years. An invalid limit is its own share.
 func (l Limit) Share(instances int) Limit {
 	if !l.valid() {
 		return l

@@ -48,7 +48,7 @@ func (p *Permit) ExpiresAt() time.Time {
 	return p.expires
 }
 
-// Release releases the permit. The first call returns nil, every later one [ErrReleased]. If the
+// Release releases the permit and returns nil. Every later call returns [ErrReleased]. If the
 // permit expired before, Release returns [ErrExpired] and changes nothing.
 //
 // Any other error is the store's: the permit may have been released, and expires if not. Release

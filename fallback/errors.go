@@ -8,8 +8,9 @@ import (
 // ErrDegraded is wrapped by the error of a call that only the store can answer, while it is
 // unavailable.
 //
-// The error also wraps the store's error, unless a context ended, perhaps that of another caller.
-// So it is context.Canceled or context.DeadlineExceeded only if the caller's own context ended.
+// The error also wraps the store's error, unless that is the error of a context, such as that of
+// another caller. So a caller gets context.Canceled or context.DeadlineExceeded only if its own
+// context has ended.
 var ErrDegraded = errors.New("fallback: store unavailable")
 
 type degradedError struct{ why error }

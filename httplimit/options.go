@@ -56,8 +56,8 @@ type OptionsOf[R, D any] struct {
 	Denied D
 
 	// FailClosed answers with status 503 if a request cannot be decided: the store is unavailable,
-	// or the function of NewLimiterFunc failed. Default: such requests pass uncharged, except
-	// those whose own context has ended, and those whose limits are not valid. Set it if the
+	// or the function of NewLimiterFunc failed. Default: such requests pass uncharged. A request
+	// does not pass if its own context has ended, or if its limits are not valid. Set it if the
 	// function can fail. A fallback.Store decides while its store is unavailable, so only errors of
 	// the function remain. Under fallback.Closed the response is a 503, too, and under
 	// fallback.Local the header fields show this instance's share of the limit.

@@ -99,11 +99,11 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 // Requests of a key are sent in the order in which they came, unless the store does not book ahead
 // ([headgate.ErrNoBooking]): then each request asks again after a RetryAfter. A request whose start
 // time comes during a pause waits for the end of the pause, and is sent after all requests that
-// have a start time. If a request could not be sent before the deadline of its context, which
-// includes the Timeout of the http.Client, RoundTrip fails at once with a [headgate.DeadlineError],
-// and charges nothing. A loop that sends the next request at once after this error uses a whole
-// CPU: end or pause the loop. With Permits, a request may wait for a permit until its deadline, and
-// fails with the error of its context.
+// have a start time. If that start time, or the end of the pause, is after the deadline of its
+// context, which includes the Timeout of the http.Client, RoundTrip fails at once with a
+// [headgate.DeadlineError], and charges nothing. A loop that sends the next request at once after
+// this error uses a whole CPU: end or pause the loop. With Permits, a request may wait for a permit
+// until its deadline, and fails with the error of its context.
 //
 // # Pauses
 //

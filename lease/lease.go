@@ -3,7 +3,8 @@
 //
 //	store, err := lease.New(redisStore, lease.Options{})
 //
-// All processes together never grant more than the limit. They may grant less: see [Store].
+// All processes together grant at most the limit, with few exceptions. They may grant less: see
+// [Store].
 package lease
 
 import (
@@ -50,8 +51,8 @@ type Options struct {
 // half of what the process will probably use within a TTL. Callers do not wait for it: until it is
 // answered, and whenever tokens run out, requests ask the store. Only the store denies.
 //
-// All processes together never grant more than the limit, if the clocks of store and process run at
-// the same pace to within an eighth. Prefetched tokens can exceed the limit only after
+// All processes together grant at most the limit, if the clocks of store and process run at the
+// same pace to within an eighth. The exceptions are grants after
 //
 //   - a refund, or a reset in another process;
 //   - a change of the limit's numbers;
@@ -59,14 +60,15 @@ type Options struct {
 //
 // The processes may grant less. Tokens that are not used within the TTL are lost, also when a
 // process ends. A lease also leaves part of each bucket unused: the tokens that flow in within a
-// TTL. So a burst on a hot key is granted 1 to 16% less than the capacity. A key whose requests
-// equal its limit is granted up to 3% less. docs/design/lease.md has the measurements.
+// TTL. So a burst on a hot key is granted 1 to 16% less than the capacity. A key with as many
+// requests as its limit allows is granted up to 3% less. docs/design/lease.md has the measurements.
 //
 // Tokens are prefetched for requests of [Store.Take] with a positive cost and no MaxWait, Headroom,
 // At or Force, under token buckets, stepped buckets, fixed windows and calendars whose capacity is
 // at least 16 / PrefetchFraction. All others go to the store, where prefetched tokens count as
-// taken. So a request with Headroom leaves its headroom in addition to the prefetched tokens.
-// Sliding windows and logs are not leased: they would forget a charge before its tokens are used.
+// taken. So a request with Headroom is granted only if its headroom is free, without the prefetched
+// tokens. Sliding windows and logs are not leased: they would forget a charge before its tokens are
+// used.
 //
 // A denycache and a fallback go inside, as docs/fleet.md explains.
 type Store struct {

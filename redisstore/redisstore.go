@@ -7,9 +7,10 @@
 // network. There is no timer: if no trip is under way, a request is sent at once. The script reads,
 // decides and writes in one atomic step, by the clock of the server.
 //
-// Every key expires at most two seconds and a quarter of its lifetime after it was last needed. A
-// denial writes nothing, with one exception: the numbers of the limit have changed, and need the
-// state for longer. The package supports Redis 6.2 and newer: single servers, Cluster and Sentinel.
+// Every key expires at most two seconds and a quarter of its lifetime after it was last needed, and
+// a minute later if the time of a request is not the server's. A denial writes nothing, unless the
+// numbers of the limit have changed and need the state for longer. The package supports Redis 6.2
+// and newer: single servers, Cluster and Sentinel.
 //
 // A caller whose context ends leaves at once. If its request was not sent, it is not charged, and
 // the error is [ErrNotSent]; a request already sent, or waiting for a connection, may still be

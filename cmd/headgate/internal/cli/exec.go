@@ -62,13 +62,14 @@ func newExec() *cobra.Command {
 			"[--] CMD [ARG...]",
 		Short: "Run a command when a limit allows it",
 		Long: `Wait until the limits allow a command, and run it. Commands that use the same
-store, key and limit wait for each other, first come, first served. 5/m starts at most 5 in
-any minute; with --burst 5, a token bucket starts 5 at once, then 5 a minute. For peek and
-reset, write 5/m as "5/m sliding-log".
+store, key and limit wait for each other, first come, first served. exec reads 5/m as
+"5/m sliding-log", which starts at most 5 in any minute. Give peek and reset that text. With
+--burst 5, a token bucket starts 5 at once, then 5 a minute.
 
-The command replaces headgate: it gets its input, output and signals, and its exit code is
-that of the command. Exit codes if the command is not run: 1 (it could not start in
-time), 126 (it cannot be run), 127 (it is not found).`,
+The command replaces headgate. So the command gets the input, the output and the signals, and
+the exit code is that of the command. Exit codes if the command is not run: 1 (it could not
+start in time), 2 (usage error), 3 (failed, such as a store that is unavailable), 126 (it
+cannot be run), 127 (it is not found).`,
 		Example: `  headgate exec --limit 5/m --key deploys --store redis://localhost -- ./deploy
   headgate exec --limit 1/h --timeout 0s --store redis://localhost -- mail root`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -14,18 +14,19 @@ compared side by side.
 Logs may be in the combined or common format or JSON lines, plain or gzip. The format of
 each is detected. Use - for standard input. If a log is piped in, FILE may be omitted.
 
-Files are merged by time and may be named in any order. Lines that are late by
-up to --reorder are sorted. Lines of logs joined by zcat *.gz are later. If over 1% of
-the lines are later, the numbers are wrong, and the exit code is 3.
+Files are merged by time and may be named in any order. A line is late if
+a line with a later time stands before it. Lines that are late by up to --reorder are sorted.
+If over 1% of the lines are late by more, the numbers are wrong, and the exit code is 3. Logs
+that were joined by zcat *.gz have such lines, so name the files instead.
 
 IPv6 clients are limited by their /64 network.
 
 With --config and --against, compare two versions of the rules of headgate serve: report the
 clients with requests that only the new rules deny. The exit code is 1 if their share is above
---max-denied. It is 3 if the logs have no requests for --max-denied, or if an access log
-cannot decide a rule, because the rule has a header field, a cookie, a cost or a count
-that depends on the response, permits or max_wait. --exclude leaves a rule or a domain
-out of both versions.`
+--max-denied, and 3 if --max-denied is given and the logs have no requests. An access log
+cannot decide a rule that has a header field, a cookie, permits or max_wait, or whose cost or
+count depends on the response. If there is such a rule, the exit code is 3, too. --exclude
+leaves a rule or a domain out of both versions.`
 
 const replayExample = `  headgate replay --limit 60/m access.log access.log.1.gz
   headgate replay --limit 60/m --limit "10/s burst 50" --by ip,path access.log

@@ -22,7 +22,8 @@ The store is named by --store or by the environment variable HEADGATE_STORE, whi
 password out of the list of processes.
 
 Exit codes: 0 allowed, 1 denied, 2 usage error, 3 failed (a file cannot be read, a
-store is unavailable), 130 interrupted, 143 terminated (demo and serve: 0).`
+store is unavailable), 130 interrupted, 143 terminated. demo and serve exit with 0
+if they are interrupted or terminated.`
 
 const limitsHelp = `A limit is written as [NAME=]COUNT/PERIOD [burst CAPACITY] [ALGORITHM]:
 
@@ -39,8 +40,9 @@ const limitsHelp = `A limit is written as [NAME=]COUNT/PERIOD [burst CAPACITY] [
   api=100/m              a limit with the name api, which keeps its state if its numbers change
 
 ALGORITHM is token-bucket unless given; gcra and leaky-bucket are other names of it. PERIOD is
-a unit or whole numbers with units: us, ms, s, m, h, d, w. For pipe and exec, COUNT/PERIOD alone
-is a sliding-log: never more than COUNT in any PERIOD.`
+a unit or whole numbers with units: us, ms, s, m, h, d, w. In pipe and exec, COUNT/PERIOD alone
+never passes more than COUNT in any PERIOD: it is a sliding-log, or a bucket if COUNT is above
+65535 (with --bytes: 100 or more).`
 
 // verbs are the names of the verbs, for errors.
 const verbs = "check, demo, exec, keys, peek, pipe, replay, reset, serve, size, version"
