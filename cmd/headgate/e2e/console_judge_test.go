@@ -235,27 +235,27 @@ func TestConsoleJudges(t *testing.T) {
 		"files with errors are not calm": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) },
 				{ state: { instances: [{ name: "a", started_at: 0, config: { error: { text: "x", at: 1 } } }] } })`,
-			"warn | The files have errors, and the traffic is as usual | 0% of 100 decisions a second are denials. |  | ",
+			"warn | The files have errors | 0% of 100 decisions a second are denials. |  | ",
 		},
 		"nor are they with a ban": {
 			`model({ pages: { allowed: 60, denied: 40, banned: 40, denied_keys: [key("ip:bot", 40, 500)] } }, { pages: steps(180, [0, 200, 300]) },
 				{ overrides: [ban("pages", "ip:bot")], state: { instances: [{ name: "a", started_at: 0, config: { error: { text: "x", at: 1 } } }] } })`,
-			"warn | The files have errors, and the top denied key is banned | Rule pages denies all of its requests, 40 a second. Keys that are not banned: 0 denials a second. | ip:bot | ",
+			"warn | The files have errors | Rule pages denies all of its requests, 40 a second. Keys that are not banned: 0 denials a second. | ip:bot | ",
 		},
 		"a slow store does not hide files with errors": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) },
 				{ state: { store: { state: "slow" }, instances: [{ name: "a", started_at: 0, config: { error: { text: "x", at: 1 } } }] } })`,
-			"warn | The files have errors | 0% of 100 decisions a second are denials. Requests wait for the store. If it gets slower, they are decided without it. |  | ",
+			"warn | The files have errors | 0% of 100 decisions a second are denials. Requests wait for the store. |  | ",
 		},
 		"a switch by hand hides neither a slow store nor different rules": {
 			`model({ pages: { mode: "shadow" } }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "slow" },
 				instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0, differs: { removed: ["rule old: 1/s"], added: [] } }] } })`,
-			"warn | Instances have different rules | b lacks rule old: 1/s. Requests wait for the store. If it gets slower, they are decided without it. Rule pages is in mode shadow, and enforce in the file: it would deny 0 requests a second. |  | ",
+			"warn | Instances have different rules | b lacks rule old: 1/s. Requests wait for the store. Rule pages is in mode shadow, and enforce in the file: it would deny 0 requests a second. |  | ",
 		},
 		"nor do denials": {
 			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 40, 59)] } },
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] }, { state: { store: { state: "slow" } } })`,
-			"bad | 40 denials a second since TIME (59 seconds) | Requests wait for the store. If it gets slower, they are decided without it. | ip:a | ban",
+			"bad | 40 denials a second since TIME (59 seconds) | Requests wait for the store. | ip:a | ban",
 		},
 		"denials after some seconds of calm are new": {
 			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 40, 300)] } },
@@ -276,8 +276,35 @@ func TestConsoleJudges(t *testing.T) {
 		},
 		"just after a ban was undone, no key is banned": {
 			`model({ pages: { denied: 40, banned: 30, denied_keys: [key("ip:bot", 40, 59)] } },
-				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] })`,
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] },
+				{ acts: [{ act: "ban", rule: "pages", key: "ip:bot", at: now - 9000, undone: { at: now - 3000 } }] })`,
 			"bad | 40 denials a second since TIME (59 seconds) |  | ip:bot | ban",
+		},
+		"a ban that only another instance knows is one": {
+			`model({ pages: { allowed: 60, denied: 40, banned: 40, denied_keys: [key("ip:bot", 40, 500)] } }, { pages: steps(180, [0, 200, 300]) })`,
+			"calm | Nothing unusual | 40% of 100 decisions a second are denials. |  | ",
+		},
+		"an undone ban is no new one": {
+			`model({ pages: { denied: 100, banned: 66, denied_keys: [key("ip:bot", 66, 500), key("ip:new", 5, 20)] } },
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [170, 330, 10])] },
+				{ overrides: [ban("pages", "ip:bot")], acts: [{ act: "ban", rule: "pages", key: "ip:z", at: now - 9000, undone: { at: now - 8000 } }] })`,
+			"bad | 34 denials a second since TIME (1 minute) | 34% of all decisions: rule pages denies them. 14.7% are from ip:new. Banned keys: another 66 denials a second, which are not counted here. |  | ",
+		},
+		"an override of another key is no reason to switch the rule": {
+			`model({ login: { denied: 80, denied_keys: [key("ip:bot", 80, 50)] } }, { login: [...steps(170, [0, 0, 0]), ...steps(10, [400, 0, 0])] },
+				{ changes: [{ at: now - 60_000, removed: [], added: ["override of login for ip:other: ban"] }] })`,
+			"bad | 80 denials a second since TIME, 10 seconds after the rules changed |  | ip:bot | ban",
+		},
+		"a banned key that the headline named is not the top one for ever": {
+			`(() => { const m = model({ pages: { allowed: 970, denied: 48, banned: 20, denied_keys: [key("ip:bot", 20, 500), key("ip:new", 28, 500)] } },
+				{ pages: steps(180, [140, 100, 4850]) }, { overrides: [ban("pages", "ip:bot")] });
+				m.told = { rule: "pages", culprit: { key: "ip:bot" } };
+				return m; })()`,
+			"calm | Nothing unusual | 4.72% of 1,018 decisions a second are denials. |  | ",
+		},
+		"decisions that fail are not calm": {
+			`model({ pages: { error: 50 } }, { pages: steps(180, [0, 0, 500]) })`,
+			"warn | Decisions fail | 50 a second. |  | ",
 		},
 		"what a slow store does not decide": {
 			`model({ pages: { allowed: 100, degraded: 15 } }, { pages: steps(180, [0, 0, 500]) },
@@ -298,7 +325,7 @@ func TestConsoleJudges(t *testing.T) {
 		},
 		"a slow store": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "slow" } } })`,
-			"warn | The store is slow | Requests wait for the store. If it gets slower, they are decided without it. |  | ",
+			"warn | The store is slow | Requests wait for the store. |  | ",
 		},
 	} {
 		got := p.awaited(judgeScript + "return said(" + c.script + ");")
@@ -325,8 +352,8 @@ func TestConsoleOutages(t *testing.T) {
 		const first = new Spark(9).draw({ allowed: [0], denied: [5], shadow_denied: [0] }, [true]).down + " " + said();
 		m.addState({ at: 1302000, instances: [{ name: "a-1", started_at: 1302000 }] });
 		return first + ", " + said();`)
-	if want := "5 1300000 the store failed, or was too slow, 1315000 the store decided everything again, " +
-		"1302000 a-1 started, 1302000 the store was away already, or too slow, 1315000 the store decided everything again"; got != want {
+	if want := "5 1300000 the store failed, or was too slow, 1315000 the store was well again, " +
+		"1302000 a-1 started, 1302000 the store was away already, or too slow, 1315000 the store was well again"; got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}
 }
@@ -335,12 +362,13 @@ func TestConsoleOutages(t *testing.T) {
 func TestConsoleManyAgents(t *testing.T) {
 	t.Parallel()
 	p := operate(t).console(withToken())
-	for _, c := range []struct{ agents, want string }{
-		{`{ a: 4, b: 3, c: 2 }`, "raise,ban; raise; raise,ban,reset; true"},
-		{`{ a: 9 }`, "ban,raise; ; ban,raise,reset; false"},
+	for _, c := range []struct{ agents, paths, want string }{
+		{`{ a: 4, b: 3, c: 2 }`, `{ "/": 4, "/cart": 3, "/help": 2 }`, "raise,ban; raise; raise,ban,reset; true"},
+		{`{ a: 4, b: 3, c: 2 }`, `{ "/login": 9 }`, "ban,raise; ; ban,raise,reset; false"},
+		{`{ a: 9 }`, `{ "/": 4, "/cart": 3, "/help": 2 }`, "ban,raise; ; ban,raise,reset; false"},
 	} {
 		got := p.awaited(judgeScript + `
-			const seen = { requests: 9, methods: { GET: 9 }, paths: { "/": 9 }, agents: ` + c.agents + ` };
+			const seen = { requests: 9, methods: { GET: 9 }, paths: ` + c.paths + `, agents: ` + c.agents + ` };
 			const m = model({ pages: { denied: 40, denied_keys: [{ ...key("ip:a", 40, 60), seen }] } }, { pages: steps(180, [0, 0, 0]) });
 			const app = { model: m, rule: null, cannotAct: () => "" };
 			const overview = await import("./overview.js");
@@ -363,7 +391,7 @@ func TestConsoleManyAgents(t *testing.T) {
 				[document.querySelector("#verdict-detail").textContent, element.querySelector(".key-seen").textContent,
 					caution({ act: "ban", rule: "pages", key: "ip:a" }, m)].every((text) => text.includes(warning))].join("; ");`)
 		if got != c.want {
-			t.Errorf("agents %s: got %s; want %s", c.agents, got, c.want)
+			t.Errorf("agents %s, paths %s: got %s; want %s", c.agents, c.paths, got, c.want)
 		}
 	}
 }

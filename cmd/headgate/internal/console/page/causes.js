@@ -8,9 +8,11 @@ const late = 15_000; // between a cause and what it began
 
 // causes returns {at, text, rules, isChange, isEnd}, the oldest first: rules is null for all.
 export function causes(model) {
-  const changes = (model.config?.changes ?? []).map(({ at, removed, added }) => ({
-    at, text: "the rules changed", rules: namesIn([...removed, ...added]), isChange: true,
-  }));
+  const changes = (model.config?.changes ?? []).map(({ at, removed, added }) => {
+    const lines = [...removed, ...added];
+    const isChange = lines.some((line) => !line.startsWith("override of ")); // for many keys
+    return { at, text: "the rules changed", rules: namesIn(lines), isChange };
+  });
   const ends = (model.acts ?? []).filter((a) => a.ended?.why === "expired")
     .map((a) => ({
       at: a.ended.at ?? a.until, rules: new Set([a.rule]), isEnd: true,
@@ -30,7 +32,7 @@ function outages(model) {
   const isOut = many.map((_, i) => many.slice(Math.max(0, i - pause), i + 1).some(Boolean));
   return isOut.flatMap((out, i) => (i === 0 || out === isOut[i - 1] ? [] : [{
     at: startOf(out ? i : i - pause), rules: null,
-    text: !out ? "the store decided everything again" : startOf(i) > (from + i * step_s) * 1000
+    text: !out ? "the store was well again" : startOf(i) > (from + i * step_s) * 1000
       ? "the store was away already, or too slow" : "the store failed, or was too slow",
   }]));
 }

@@ -77,7 +77,7 @@ function withoutStore(model) {
   const isApart = state === "down"
     || model.history(null).counts.degraded.slice(-listed).some((n) => n > 1);
   if (!isApart || then === "open") return "";
-  return `This list also has keys that ${then === "share"
+  return `This list may also have keys that ${then === "share"
     ? "exceeded an instance's share of a limit" : "were denied"} while the store did not answer.`;
 }
 

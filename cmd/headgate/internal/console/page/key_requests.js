@@ -17,12 +17,14 @@ export function seenText(key) {
   }; user agents ${list(agents, requests)}.`;
 }
 
-const several = 3; // user agents, from which on a key may be many people
+const several = 3; // user agents and paths, from which on a key may be many people
 
-// manyText says that a key may be many people, or is "".
-export const manyText = (key) => (Object.keys(key?.seen?.agents ?? {}).length < several ? ""
-  : "It has several user agents: one key can be many people, such as the address of an office. "
-    + "A ban stops all of them.");
+// manyText says that a key may be many people, or is "". A bot that names many agents still asks
+// for one thing.
+export const manyText = (key) => ([key?.seen?.agents, key?.seen?.paths].some((of) =>
+  Object.keys(of ?? {}).length < several) ? ""
+  : "It has several user agents and paths: one key can be many people, such as the address of an "
+    + "office. A ban stops all of them.");
 
 // list names texts with how often they were there, the most frequent first. A count is left out if
 // it is that of all.

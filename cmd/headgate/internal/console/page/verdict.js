@@ -4,6 +4,7 @@ import { after, causeOf, causes, nameIn } from "./causes.js";
 import { longSpan, percent, rate } from "./format.js";
 import { breadth, inRules } from "./key_breadth.js";
 import { manyText, seenText } from "./key_requests.js";
+import { brief } from "./key_text.js";
 import { time, timeOfDay } from "./times.js";
 
 const loud = 1; // denials a second, below which nobody is troubled
@@ -43,24 +44,22 @@ function judged(model, now) {
   const rest = calm(model, keys, { denied, banned, total });
   const warnings = [
     { title: "Instances have different rules", detail: differences(model) },
+    sum("error") < loud ? null
+      : { title: "Decisions fail", detail: `${rate(sum("error"))} a second.` },
     model.state.instances.some((i) => i.config?.error)
-      ? { ...rest, title: "The files have errors", isOld: true } : null,
-    storeSlow(model, degraded, { denied, banned, now }),
+      ? { ...rest, title: "The files have errors" } : null,
+    storeSlow(model, degraded, now),
     { title: "Instances end soon after their start", detail: restartText(model) },
     switchedByHand(model, rules.filter((r) => r.mode !== r.file_mode)),
   ].filter((w) => w?.detail);
   if (warnings.length === 0) return rest;
   const [first] = warnings; // the others are said below it
-  const usual = !first.isOld || warnings.length > 1 ? ""
-    : `, and the ${rest.culprit ? "top denied key is banned" : "traffic is as usual"}`;
-  return {
-    ...first, level: "warn", title: first.title + usual,
-    detail: warnings.map((w) => w.detail).join(" "),
-  };
+  return { ...first, level: "warn", detail: warnings.map((w) => w.detail).join(" ") };
 }
 
 function calm(model, keys, { denied, banned, total }) {
-  const held = mostDenied(keys.filter((k) => k.mode === "enforce"), 0);
+  const held = mostDenied(keys.filter((k) => k.mode === "enforce")
+    .map((k) => ({ ...k, weight: k.per_s })), 0);
   if (held?.banned && held.per_s >= loud) {
     const open = keys.filter((k) => k.key === held.key && !k.banned).map((k) => k.rule);
     return {
@@ -137,19 +136,15 @@ function idleBan(keys) {
 }
 
 const idleText = (keys) => keys.slice(0, 3).map((k) =>
-  `Rule ${k.rule} is in mode ${k.mode}, so its ban of ${k.key} has no effect: ${
+  `Rule ${k.rule} is in mode ${k.mode}, so its ban of ${brief(k.key)} has no effect: ${
     rate(k.per_s)} of its requests a second pass the rule.`).join(" ");
 
-function storeSlow(model, degraded, { denied, banned, now }) {
+function storeSlow(model, degraded, now) {
   if (model.state.store.state !== "slow") return null;
   const { counts, step_s, startOf } = model.history(null);
   const first = rising(counts.degraded, degraded * step_s, 1);
   const start = degraded > 0 && first > 0 ? ` since ${time(startOf(first), now)}` : "";
-  return {
-    title: `The store is slow${start}`,
-    detail: waits(model, degraded) + (denied >= 0.05 ? ` Denials a second: ${rate(banned)} of `
-      + `banned keys, ${rate(Math.max(0, denied - banned))} of others.` : ""),
-  };
+  return { title: `The store is slow${start}`, detail: waits(model, degraded) };
 }
 
 // waits says what a slow store does, or is "".
@@ -157,7 +152,7 @@ function waits(model, degraded) {
   if (model.state.store.state !== "slow") return "";
   return degraded > 0 ? `Requests wait for the store, and ${rate(degraded)} decisions a second are `
     + `made without it. These ${withoutStore(model)}`
-    : "Requests wait for the store. If it gets slower, they are decided without it.";
+    : "Requests wait for the store.";
 }
 
 const withoutStore = ({ state: { store } }) => ({
@@ -178,8 +173,7 @@ function storeDown(model, errors, degraded) {
       + (model.state.store.when_store_fails === "share" ? " An instance that starts now denies all "
         + "of them, unless its file has instances." : "")
       + (model.state.store.when_store_fails === "unknown" ? " Start Redis, or take this instance "
-        + "out of the load balancer. With instances in the file, it would know its share." : "")
-      + (model.state.alone ? " The numbers below are of this instance only." : ""),
+        + "out of the load balancer. With instances in the file, it would know its share." : ""),
   };
 }
 
@@ -203,12 +197,13 @@ const lead = 1.5; // times as many denials has what takes the place of a rule or
 const weight = ({ told }, rule, n, key = told?.culprit?.key) =>
   (told?.rule === rule && told.culprit?.key === key ? lead * n : n);
 
-// bannedOf returns the denials of banned keys. Just after a ban, the mean of 5 seconds still has
-// those before it, unless keys that are not in the list have many of them.
+// bannedOf returns the denials of banned keys. Just after a ban or its undo, the mean of 5 seconds
+// still has those before it, unless keys that are not in the list have many of them.
 function bannedOf(model, { name, denied, banned, denied_keys: keys }) {
-  if (model.config && model.bans(name) === 0) return 0; // the mean still has those before an undo
-  const isNew = model.acts?.some((a) => a.act === "ban" && a.rule === name
-    && model.state.at - a.at < 10_000);
+  const bans = (model.acts ?? []).filter((a) => a.act === "ban" && a.rule === name);
+  const isRecent = (at) => model.state.at - at < 10_000;
+  if (model.bans(name) === 0 && bans.some((a) => isRecent(a.undone?.at))) return 0;
+  const isNew = bans.some((a) => !a.undone && isRecent(a.at));
   const sum = (list) => list.reduce((n, k) => n + k.per_s, 0);
   const open = sum(keys.filter((k) => !model.override(name, k.key)?.ban));
   return isNew && sum(keys) > (1 - culpable) * denied ? Math.max(banned, denied - open) : banned;
@@ -240,7 +235,7 @@ function denials(model, [worst, ...more], { total, banned, degraded, idle, now }
     advice === "ban" ? manyText(top) : "",
     advice === "look" && top.isWide ? "Look for what sends so much." : "",
     ...others.slice(0, 2).map((k) => `${top ? "Another " : ""}${
-      percent(k.per_s / worst.free)} are from ${k.key}.`),
+      percent(k.per_s / worst.free)} are from ${brief(k.key)}.`),
     ...more.slice(0, 3).map((m) => also(model, m, now)),
     banned >= 0.05 ? `Banned keys: another ${rate(banned)} denials a second, which are not counted `
       + "here." : "",
@@ -257,8 +252,8 @@ function denials(model, [worst, ...more], { total, banned, degraded, idle, now }
 function also(model, incident, now) {
   const top = mostDenied(incident.keys, incident.free);
   return `Rule ${incident.rule.name} denies ${rate(incident.free)} a second ${
-    since(model, incident, top, now).text}${top ? `, ${percent(top.share)} of them from ${top.key}`
-    : ""}.`;
+    since(model, incident, top, now).text}${top ? `, ${percent(top.share)} of them from ${
+    brief(top.key)}` : ""}.`;
 }
 
 // keysOf returns the keys that are denied or would be, of all rules.
