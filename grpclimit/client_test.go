@@ -304,7 +304,7 @@ func TestStreamsShareOptions(t *testing.T) {
 	var ends []grpc.CallOption
 	streamer := func(_ context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, options ...grpc.CallOption) (grpc.ClientStream, error) {
 		ends = append(ends, options...)
-		return nil, nil
+		return struct{ grpc.ClientStream }{}, nil
 	}
 	shared := make([]grpc.CallOption, 0, 1)
 	for _, method := range []string{"/a", "/b"} {
