@@ -92,7 +92,7 @@ upstream: ## Run the integration tests of envoyproxy/ratelimit against headgate 
 
 # Left out for their time are packages whose tests mostly start programs, and those without goroutines.
 RACE = $(shell go list $(PACKAGES) | grep -Ev \
-	'/(scripts|examples/with|e2e/gateways|e2e/serve|bench/simulation|cmd/headgate/e2e)(/|$$)|internal/(replay|report)$$')
+	'/(scripts|examples/with|e2e/gateways|e2e/serve|bench/simulation|cmd/headgate/e2e)(/|$$)|internal/(cli|replay|report)$$')
 
 .PHONY: race
 race: deps ## Run the tests with goroutines of their own, shortened, under the race detector
