@@ -100,19 +100,19 @@ func TestConsoleJudges(t *testing.T) {
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [410, 0, 10])] },
 				{ state: { instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0,
 				differs: { removed: ["rule pages: 120/m"], added: ["rule pages: 12/m"] } }] } })`,
-			"bad | 82 denials a second since TIME (59 seconds): instances have different rules | b has rule pages: 12/m, and this instance has rule pages: 120/m. | ip:a | ",
+			"bad | 82 denials a second since TIME (59 seconds): instances have different rules | b has rule pages: 12/m, and this instance has rule pages: 120/m. Give all instances the same files. | ip:a | ",
 		},
 		"nor is its ban without effect": {
 			`model({ pages: { mode: "shadow", file_mode: "shadow", allowed: 50, denied: 50, banned: 50, denied_keys: [key("ip:bot", 50, 59)] } },
 				{ pages: steps(180, [0, 250, 250]) }, { overrides: [ban("pages", "ip:bot")], state: { instances: [{ name: "a", started_at: 0 },
 				{ name: "b", started_at: 0, differs: { removed: ["rule pages: 12/m, shadow"], added: ["rule pages: 12/m"] } }] } })`,
-			"warn | Instances have different rules | b has rule pages: 12/m, and this instance has rule pages: 12/m, shadow. |  | ",
+			"warn | Instances have different rules | b has rule pages: 12/m, and this instance has rule pages: 12/m, shadow. Give all instances the same files. |  | ",
 		},
 		"different rules are not calm": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) },
 				{ state: { instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0,
 				differs: { removed: ["rule old: 1/s"], added: [] } }] } })`,
-			"warn | Instances have different rules | b lacks rule old: 1/s. |  | ",
+			"warn | Instances have different rules | b lacks rule old: 1/s. Give all instances the same files. |  | ",
 		},
 		"what a rule denied before it was switched by hand is no incident": {
 			`model({ pages: { allowed: 60, denied: 40, shadow_denied: 20, mode: "shadow", denied_keys: [key("all", 60, 59)] } },
@@ -250,7 +250,7 @@ func TestConsoleJudges(t *testing.T) {
 		"a switch by hand hides neither a slow store nor different rules": {
 			`model({ pages: { mode: "shadow" } }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "slow" },
 				instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0, differs: { removed: ["rule old: 1/s"], added: [] } }] } })`,
-			"warn | Instances have different rules | b lacks rule old: 1/s. Requests wait for the store. Rule pages is in mode shadow, and enforce in the file: it would deny 0 requests a second. |  | ",
+			"warn | Instances have different rules | b lacks rule old: 1/s. Give all instances the same files. Requests wait for the store. Rule pages is in mode shadow, and enforce in the file: it would deny 0 requests a second. |  | ",
 		},
 		"nor do denials": {
 			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 40, 59)] } },
@@ -448,7 +448,10 @@ func TestConsoleDialogs(t *testing.T) {
 		"no limits yet": {`caution({ act: "raise", rule: "pages", key: "ip:a", limits: [] }, fleet())`, ""},
 		"other limits elsewhere": {`caution({ act: "raise", rule: "pages", key: "ip:a", limits: ["9/m"] }, fleet({ instances:
 			[{ name: "b", started_at: 0, differs: { removed: ["rule pages: 5/m"], added: ["rule pages: 1/m"] } }] }))`,
-			"Rule pages is not the same on all instances: the limits shown are of this one."},
+			"Rule pages is not the same on all instances. The limits shown are of this one."},
+		"a switch of other limits": {`caution({ act: "mode", rule: "pages", mode: "shadow" }, fleet({ instances:
+			[{ name: "b", started_at: 0, differs: { removed: ["rule pages: 5/m"], added: ["rule pages: 1/m"] } }] }))`,
+			"Rule pages is not the same on all instances. The switch is for all of them."},
 		"a slow store": {`effect({ act: "mode", rule: "pages", mode: "shadow", for_s: 600 }, fleet({ store: { state: "slow" } }), now)`,
 			"Rule pages denies nothing until TIME, so it limits no client. It only counts what it would deny. With the present traffic, that is about 7.0 requests a second. " +
 				"Requests still wait for the store. The store is slow: this may be late, or fail."},

@@ -11,6 +11,8 @@ export const durations = [
   [600, "10 minutes"], [3600, "1 hour"], [86400, "1 day"], [null, "until lifted"],
 ];
 
+export const storeDown = "The store is down. Try again when it answers.";
+
 const many = 5; // times the limit, from which on a raise is unusual
 
 const names = { enforce: "enforce", shadow: "shadow", off: "off", file: "of the file" };
@@ -50,7 +52,7 @@ export function button(request) {
 
 // effect says what a request will do, in sentences.
 export function effect(request, model, now = Date.now()) {
-  if (model.state.store.state === "down") return "The store is down. Try again when it answers.";
+  if (model.state.store.state === "down") return storeDown;
   const rule = model.rule(request.rule);
   const until = request.for_s ? `until ${time(now + request.for_s * 1000, now)}`
     : `until it is ${request.act === "mode" ? "changed" : "lifted"}`;
@@ -70,6 +72,7 @@ export function effect(request, model, now = Date.now()) {
 // caution warns of what a person may not expect of a request, or is "".
 export function caution({ act, rule, key, limits }, model) {
   if (act === "ban") return manyText(deniedKey(model, rule, key));
+  if (act === "mode") return mixedText(rule, model, "The switch is for all of them.");
   if (act !== "raise") return "";
   const override = model.override(rule, key);
   if (!override?.ban) return raiseCaution(rule, key, limits, model);
@@ -85,10 +88,13 @@ function raiseCaution(rule, key, limits, model) {
   return [
     times >= many ? `This is ${number(times)} times the limit: raise it only for a client that `
       + "you know." : "",
-    differs(model, rule) ? `Rule ${rule} is not the same on all instances: the limits shown are of `
-      + "this one." : "",
+    mixedText(rule, model, "The limits shown are of this one."),
   ].filter(Boolean).join(" ");
 }
+
+// mixedText warns with more where instances have different rules, or is "".
+const mixedText = (rule, model, more) => (differs(model, rule)
+  ? `Rule ${rule} is not the same on all instances. ${more}` : "");
 
 function fleet(model) {
   if (model.state.store.state === "slow") return "The store is slow: this may be late, or fail.";

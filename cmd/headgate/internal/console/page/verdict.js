@@ -88,15 +88,17 @@ function restartText({ comings, state: { instances, alone } }) {
     + "and read its log." : "";
 }
 
-// differences says which rules of other instances differ from those of this one, and how, or "".
+// differences says which rules of other instances differ from those of this one, how, and what to
+// do about it, or "".
 function differences({ state: { instances } }) {
-  return instances.filter((i) => i.differs).slice(0, 3).map(({ name, differs: other }) => {
+  const texts = instances.filter((i) => i.differs).slice(0, 3).map(({ name, differs: other }) => {
     const { removed, added } = other;
     if (!added) return `${name} has other files, with too many rules to compare.`;
     const [here, there] = [listed(removed), listed(added)];
     return !there ? `${name} lacks ${here}.`
       : `${name} has ${there}${here ? `, and this instance has ${here}` : ""}.`;
-  }).join(" ");
+  });
+  return texts.length ? [...texts, "Give all instances the same files."].join(" ") : "";
 }
 
 // differs is whether a rule is another one on an instance.
