@@ -286,8 +286,13 @@ func allocated(f func()) uint64 {
 const usageEnd = `"usage":{"prompt_tokens":7,"completion_tokens":3}}`
 
 // 100 MB pass in constant memory: as one string, as one name, as many values, deep, and as events.
+// With -short it is 10 MB.
 func TestLargeAnswers(t *testing.T) {
 	const part = 1 << 12 // io.Copy reads twice as much
+	size := 100_000_000
+	if testing.Short() {
+		size /= 10
+	}
 	for _, c := range []struct{ kind, begin, middle, end string }{
 		{"x.json", `{"a":"`, strings.Repeat("x", part), `",` + usageEnd},
 		{"x.json", `{"`, strings.Repeat("x", part), `":1,` + usageEnd},
@@ -298,7 +303,7 @@ func TestLargeAnswers(t *testing.T) {
 	} {
 		var a Answer
 		total := allocated(func() {
-			b := answer(c.kind, "", &endless{c.begin, c.middle, c.end, 100e6 / len(c.middle)})
+			b := answer(c.kind, "", &endless{c.begin, c.middle, c.end, size / len(c.middle)})
 			if _, err := io.Copy(io.Discard, b); err != nil {
 				t.Fatal(err)
 			}
