@@ -152,6 +152,16 @@ func TestConsoleJudges(t *testing.T) {
 			`model(Object.fromEntries(Array.from({ length: 30 }, (_, i) => ["r" + i, { allowed: 0.3, denied: 0.6 }])), { r0: steps(180, [0, 0, 2]) })`,
 			"bad | 18 denials a second by all rules together | 66.7% of all decisions. Each rule alone denies few. |  | ",
 		},
+		"rules that deny many together do not hide a slow store": {
+			`model(Object.fromEntries(Array.from({ length: 30 }, (_, i) => ["r" + i, { allowed: 0.3, denied: 0.6 }])), { r0: steps(180, [0, 0, 2]) },
+				{ state: { store: { kind: "redis", state: "slow" } } })`,
+			"bad | 18 denials a second by all rules together | 66.7% of all decisions. Each rule alone denies few. Requests wait for the store. |  | ",
+		},
+		"a ban without effect does not hide a slow store": {
+			`model({ pages: { mode: "shadow", file_mode: "shadow", allowed: 90, shadow_denied: 9, denied_keys: [key("ip:bot", 9, 59)] } },
+				{ pages: steps(180, [0, 0, 450]) }, { overrides: [ban("pages", "ip:bot")], state: { store: { kind: "redis", state: "slow" } } })`,
+			"warn | A banned key is not denied | Rule pages is in mode shadow, so its ban of ip:bot has no effect: 9.0 of its requests a second pass the rule. Requests wait for the store. | ip:bot | mode",
+		},
 		"a ban that stops all denials is not an incident": {
 			`model({ pages: { denied: 40, banned: 10, denied_keys: [key("ip:bot", 40, 59)] } },
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] },

@@ -38,11 +38,12 @@ function judged(model, now) {
   const free = rules.reduce((n, rule) => n + notBanned(rule), 0);
   if (isHigh({ free, history: model.history(null), decisions: total })) {
     return { level: "bad", title: `${rate(free)} denials a second by all rules together`,
-      detail: `${percent(free / total)} of all decisions. Each rule alone denies few.` };
+      detail: [`${percent(free / total)} of all decisions. Each rule alone denies few.`,
+        ...besides(model, degraded, idle)].filter(Boolean).join(" ") };
   }
-  if (idle.length > 0) return idleBan(idle);
   const rest = calm(model, keys, { denied, banned, total });
   const warnings = [
+    idle.length > 0 ? idleBan(idle) : null,
     { title: "Instances have different rules", detail: differences(model) },
     sum("error") < loud ? null
       : { title: "Decisions fail", detail: `${rate(sum("error"))} a second.` },
@@ -132,8 +133,8 @@ function switchText(model, { name, mode, file_mode, shadow_denied }) {
 function idleBan(keys) {
   const top = keys.reduce((a, b) => (b.per_s > a.per_s ? b : a));
   return {
-    level: "warn", title: "A banned key is not denied", culprit: top, rule: top.rule,
-    advice: "mode", detail: idleText(keys),
+    title: "A banned key is not denied", culprit: top, rule: top.rule, advice: "mode",
+    detail: idleText(keys),
   };
 }
 
@@ -241,7 +242,7 @@ function denials(model, [worst, ...more], { total, banned, degraded, idle, now }
     ...more.slice(0, 3).map((m) => also(model, m, now)),
     banned >= 0.05 ? `Banned keys: another ${rate(banned)} denials a second, which are not counted `
       + "here." : "",
-    idleText(idle), waits(model, degraded), restartText(model),
+    ...besides(model, degraded, idle),
   ];
   return {
     level: "bad", culprit: top, advice, title: `${rate(worst.free)} denials a second ${text}${
@@ -249,6 +250,10 @@ function denials(model, [worst, ...more], { total, banned, degraded, idle, now }
     rule: worst.rule.name, detail: parts.filter(Boolean).join(" "), seen: seenText(top),
   };
 }
+
+// besides says what is wrong apart from denials, each "" if it is not.
+const besides = (model, degraded, idle) =>
+  [idleText(idle), waits(model, degraded), restartText(model)];
 
 // also is the sentence about a further incident.
 function also(model, incident, now) {
