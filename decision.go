@@ -7,18 +7,18 @@ import (
 	"github.com/headgate/headgate/internal/algorithm"
 )
 
-// Never is the RetryAfter of a denial that no wait changes. The cost is larger than the limit can
-// ever hold, or the request is a cancel that failed.
+// Never is the RetryAfter of a denial that no wait changes. For example, the cost is larger than
+// the limit can ever hold, or the request is a cancel that failed.
 const Never time.Duration = math.MaxInt64
 
 // Decision is the answer to a [Request]. Its fields describe the state after the request, with the
 // same meaning for a grant, a denial and a peek. The zero Decision allows nothing.
 //
-// Decision must not exceed four words: Go does not return a larger struct in registers, and each
-// call would then cost more than the decision.
+// A Decision has four machine words. Go does not return a larger struct in registers, so returning
+// one would take longer than deciding.
 type Decision struct {
-	// Limit is the limit that decided. With several limits, it is the one that denied for the
-	// longest, or else the one with the least remaining.
+	// Limit is the limit that decided. With several limits, it is the one that denied with the
+	// longest RetryAfter. If none denied, it is the one with the least Remaining.
 	Limit Limit
 
 	// Remaining is the largest cost that would be granted now. After a [Request.Force] that did not
@@ -26,20 +26,20 @@ type Decision struct {
 	Remaining int64
 
 	// RetryAfter is 0 if the request may go ahead now. For a grant with [Request.MaxWait], it is
-	// the wait until the start time. For a denial, it is the shortest wait, to the microsecond,
-	// after which the same request would be granted if no other came, or [Never].
+	// the wait until the start time. For a denial, it is [Never], or the shortest wait, to the
+	// microsecond, after which the same request would be granted if no other came.
 	RetryAfter time.Duration
 
-	// ResetAfter is the wait until the key is back in its initial state if no other request
-	// comes: a full bucket, an empty window, an empty log.
+	// ResetAfter is the wait until the key is back in its initial state (a full bucket, an empty
+	// window or an empty log) if no other request comes.
 	ResetAfter time.Duration
 }
 
-// Allowed reports whether the request may go ahead. For a peek (cost 0) it reports whether
-// a cost of 1 would be granted now. A refund is always allowed.
+// Allowed reports whether the request may go ahead. For a peek (cost 0) it reports whether a cost
+// of 1 would be granted now. A refund is always allowed; a cancel ([Request.Start]) can fail.
 func (d Decision) Allowed() bool { return d.RetryAfter == 0 && d.Limit.rule != nil }
 
-// Within reports whether the request may go ahead after at most wait. With the MaxWait of the
+// Within reports whether the request may go ahead after at most wait. If wait is the MaxWait of the
 // request, it reports whether the request was granted.
 func (d Decision) Within(wait time.Duration) bool {
 	return d.RetryAfter <= wait && d.Limit.rule != nil
@@ -50,8 +50,8 @@ func (d Decision) Within(wait time.Duration) bool {
 func (d Decision) Degraded() bool { return d.Limit.rule != nil && d.Limit.rule.ShareOf != "" }
 
 // Unchecked reports whether a fallback decided without checking a limit. Neither the store nor a
-// share could decide, so a denial says nothing about the key. It is false for a cost that the limit
-// can never hold, and true for a grant of the mode Open.
+// share could decide, so a denial says nothing about the key. Unchecked is true for a grant by
+// fallback.Open. It is false for the denial of a cost that the limit can never hold.
 func (d Decision) Unchecked() bool {
 	return d.RetryAfter != Never && d.Limit.rule != nil && d.Limit.rule.Unknown
 }

@@ -9,7 +9,7 @@ import (
 
 // ErrFull is returned by a full [Memory] that cannot decide. TakeAll returns it for new keys that
 // share a state, unless their requests are forced. Take and TakeAll return it if more limits are in
-// use than there are extra slots. Give [NewMemorySize] more keys.
+// use than there are extra slots: see [NewMemorySize]. Make the Memory with more keys.
 var ErrFull = errors.New("headgate: the memory store is full; create it with more keys")
 
 // ErrBadState reports that the stored value of a key is not a state of its limit. The error of a
@@ -22,8 +22,8 @@ var ErrBadState = errors.New("headgate: the stored value is not a state of the l
 // an httplimit.Transport then wait without a booking, and [Limiter.Reserve] returns the error.
 var ErrNoBooking = errors.New("headgate: the store does not book ahead")
 
-// InvalidError reports which input was wrong, and what would be accepted instead. It is returned by
-// every constructor, [Store] and method that takes input, before anything is charged.
+// InvalidError reports which input was wrong, and what would be accepted instead. Constructors,
+// methods and [Store]s return it for wrong input, before anything is charged.
 type InvalidError struct {
 	Field string // the wrong input, such as "capacity" or "request 2: capacity"
 	Value string // what was given
@@ -36,8 +36,8 @@ func (e *InvalidError) Error() string {
 }
 
 // Unavailable reports whether err, an error of a [Store], means that it could not decide. It is
-// false for nil, [ErrNoBooking], an [InvalidError] and a [DeadlineError], otherwise true. So first
-// check errors that do not come from a store: a context that has ended, gate.ErrClosed,
+// false for nil, [ErrNoBooking], an [InvalidError] and a [DeadlineError], and true for all others.
+// So first check errors that do not come from a store: a context that has ended, gate.ErrClosed,
 // concurrency.ErrExpired and ErrReleased, and the errors of a [LimitsFunc] of yours.
 func Unavailable(err error) bool {
 	_, invalid := errors.AsType[*InvalidError](err)

@@ -1,8 +1,8 @@
 // Package headgate limits rates in one process, or across a fleet that shares a Redis.
 //
 // A [Limit] is the rule, such as "100 per minute, burst 20". A [Store] keeps what each key has
-// used, and decides: [Memory] does so in this process, package redisstore in a Redis. A [Limiter]
-// is a store with one or more limits:
+// used, and decides: [Memory] does both in this process, and package redisstore does both in a
+// Redis. A [Limiter] is a store with one or more limits:
 //
 //	store := headgate.NewMemory() // room for 4 million keys
 //	limiter, err := headgate.NewLimiter(store, headgate.PerMinute(100).Burst(20))
@@ -35,7 +35,7 @@
 // # Exactness
 //
 // Time is counted in whole microseconds, and a rate is a fraction of whole numbers. Only displayed
-// values are rounded. No limit grants more than it says, and a caller that waits can use the whole
-// limit. The exception is a caller that waits until the bucket is full, as with a burst of 1. A
-// full bucket gains no tokens, so up to a microsecond is lost before each grant.
+// values are rounded. No limit grants more than it says. A caller that waits can use the whole
+// limit, unless it waits for a full bucket each time, as with a burst of 1. A full bucket gains no
+// tokens, so up to a microsecond is lost before each grant.
 package headgate

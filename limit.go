@@ -32,12 +32,13 @@ func (a Algorithm) String() string {
 }
 
 // Limit is a rule: an algorithm and its numbers, such as "100 per minute, burst 20". It is a small
-// comparable value, cheap to copy, equal to every Limit made from the same numbers and name, and
-// usable as a map key. Make one with a constructor or [ParseLimit] and keep it; making one costs
-// about a microsecond.
+// value that is cheap to copy and can be a map key. Limits with the same algorithm, numbers and
+// name are equal. Make one with a constructor or [ParseLimit] and keep it; making one costs about a
+// microsecond.
 //
-// The zero Limit is not valid. If its numbers cannot be counted exactly, a constructor returns a
-// Limit that is not valid: [Limit.Validate] and every call with that Limit return an error.
+// The zero Limit is not valid. A constructor that gets wrong numbers, or numbers that cannot be
+// counted exactly, returns a Limit that is not valid: [Limit.Validate] and every call with it
+// return an error.
 type Limit struct {
 	rule *algorithm.Rule // nil in the zero Limit; one for all equal limits
 }
@@ -67,11 +68,11 @@ func PerDay(n int64) Limit { return Per(n, 24*time.Hour) }
 //
 // The rate is exact: 3 per second, 7 per hour, and 1.5 per second (3 every 2 s) never drift. For
 // that, burst x period / g must be below 2^52, where period is in microseconds and g is the
-// greatest common divisor of period and n. Only a rate with few common divisors over a long period
-// comes near that bound: 100,003 a day is refused with a burst of over 52,124.
+// greatest common divisor of period and n. Only an n that has few common divisors with a long
+// period comes near that bound: 100,003 a day is refused with a burst of over 52,124.
 //
-// A token bucket is the same as GCRA, the generic cell rate algorithm of ITU-T I.371,
-// and as a leaky bucket used as a meter.
+// GCRA (the generic cell rate algorithm of ITU-T I.371) and a leaky bucket used as a meter are the
+// same as a token bucket.
 func Per(n int64, period time.Duration) Limit {
 	return newLimit(terms{Algorithm: algorithm.TokenBucket, Capacity: n, Refill: n, Every: period})
 }
@@ -118,23 +119,22 @@ func (l Limit) Burst(n int64) Limit {
 	})
 }
 
-// Named returns l with the given name. State belongs to the name and the algorithm, so a named
-// limit whose numbers change keeps what is used: a bucket keeps the fraction of it that is used, a
-// window its count. The change applies at the next grant. The change itself gives no fresh budget,
-// and denies no key longer than the limit says. A window of another length is another limit, and
-// starts empty.
+// Named returns l with the given name. State belongs to the name and the algorithm, so a limit
+// whose numbers change keeps what is used: a bucket keeps the used fraction of its capacity, and a
+// window keeps its count. The change itself gives no fresh budget, and denies no key longer than
+// the limit says. A window of another length is another limit, and starts empty.
 //
-// If a bucket gets no request until it is full under the old numbers, it is full under the new
-// ones. In two cases, it is full despite denials: see docs/design/exactness.md.
+// A bucket that gets no request until it is full under the old numbers is full under the new ones,
+// too. In two cases, that is so even if requests came and were denied: see
+// docs/design/exactness.md.
 //
-// While a bucket has a higher rate, it refills at that rate. So if the rate of a limit is raised
-// briefly and then restored, its keys may have full buckets.
+// If the rate of a limit is raised briefly and then restored, its keys may have full buckets.
 //
-// Two revisions of a bucket can alternate on a key, as during a rolling deploy. In a time t, both
-// together then grant at most max(capacity) x (1 + t x max(rate / capacity)).
+// During a rolling deploy, the old and the new numbers of a bucket can alternate on a key. In a
+// time t, both together then grant at most max(capacity) x (1 + t x max(rate / capacity)).
 //
-// A name is 1 to 64 letters, digits, dots, dashes and underscores, and begins with a letter.
-// The empty name makes l unnamed. A [Limit.Share] that is named becomes an ordinary limit: its
+// A name is 1 to 64 letters, digits, dots, dashes and underscores, and begins with a letter. The
+// empty name makes l unnamed. If l is a [Limit.Share], the result is an ordinary limit: its
 // decisions are not [Decision.Degraded].
 func (l Limit) Named(name string) Limit {
 	return l.with(func(t *terms) { t.Name, t.ShareOf, t.Unknown = name, "", false })
@@ -163,10 +163,9 @@ func (l Limit) Name() string {
 	return text(l.terms())
 }
 
-// ID identifies the state of l, together with the key. For an unnamed limit it is the text form.
-// For a named limit it is the name, followed by the algorithm unless that is the token bucket, and
-// by the length of a window or the unit of a calendar. Stores build their keys from it. It is empty
-// if l is not valid.
+// ID and a key together identify a state: stores build their keys from both. The ID of an unnamed
+// limit is its text form. The ID of a named token bucket is its name. Other named limits add the
+// algorithm, and windows also their length or unit. The ID is empty if l is not valid.
 func (l Limit) ID() string {
 	if l.rule == nil {
 		return ""

@@ -9,15 +9,14 @@ import (
 
 // Share returns the part of l that one of several instances may grant by itself, so that all
 // instances together keep l while they cannot reach the store. The share has the name and the ID of
-// l; [Decision.Degraded] distinguishes the two. Fewer than one instance means that the number is
-// unknown: do not decide by that share. A fallback returns it in unchecked decisions
-// ([Decision.Unchecked]).
+// l; [Decision.Degraded] distinguishes the two. If instances is below 1, their number is unknown:
+// do not decide by that share. A fallback returns it in unchecked decisions ([Decision.Unchecked]).
 //
 // A bucket's capacity is divided and rounded down. The rate of a token bucket is divided exactly;
-// the steps of a stepped one and the count of a window are rounded down. A share has at least one
+// the step of a stepped bucket and the count of a window are rounded down. A share has at least one
 // token: if less would be left, its period or window is longer instead. So over time, all shares
-// together grant at most what l grants. All shares together hold at most the capacity of l, or one
-// token for each instance if that is more.
+// together grant at most what l grants. The capacities of all shares add up to at most the capacity
+// of l, or to one token for each instance if that is more.
 //
 // No share is slower than one token in 142 years. An invalid limit is its own share.
 func (l Limit) Share(instances int) Limit {

@@ -41,17 +41,17 @@ const (
 //	[name=]count/period [burst capacity] [algorithm]
 //	[name=]count/unit [tz zone] [anchor day]
 //
-// The count is a whole number, or a decimal such as 1.5 for buckets. The period is a unit (us, ms,
-// s, m, h, d, w, or second, minute, hour, day, week), or whole numbers with units: 15m, 1h30m. The
-// algorithm is token-bucket unless given; stepped, fixed-window, sliding-window and sliding-log are
-// the others, and gcra and leaky-bucket are read as token-bucket. The capacity of a bucket is its
-// count, rounded up, unless given as burst.
+// The count is a whole number; for a bucket, it can be a decimal such as 1.5. The period is a unit
+// (us, ms, s, m, h, d, w, or second, minute, hour, day, week), or whole numbers with units: 15m,
+// 1h30m. The algorithm is token-bucket (also written gcra or leaky-bucket) unless given; the others
+// are stepped, fixed-window, sliding-window and sliding-log. The capacity of a bucket is its count,
+// rounded up, unless a burst is given.
 //
-// The second form is a calendar: its unit is month or year, or day or week with a zone, such as tz
-// UTC. The zone is UTC unless given. The day of an anchor is 17 in a month, or 04-17 in a year. See
-// [Daily].
+// The second form is a calendar; see [Daily]. Its unit is day, week, month or year. A day or a week
+// needs a zone, such as tz UTC; a month or a year is in UTC unless a zone is given. The anchor of a
+// month is a day, such as 17, and the anchor of a year is a date, such as 04-17.
 //
-// Errors are [InvalidError]s.
+// Each error is an [InvalidError].
 func ParseLimit(text string) (Limit, error) {
 	l, err := parseLimit(text)
 	if e, ok := errors.AsType[*InvalidError](err); ok && e.Field != wholeLimit {
@@ -216,8 +216,8 @@ func unitMicros(s string) int64 {
 	return 0
 }
 
-// String returns the text form of l. [ParseLimit] reads it back as an equal Limit. For a share
-// ([Limit.Share]), it reads back a Limit with equal numbers.
+// String returns the text form of l. [ParseLimit] reads it back as an equal Limit. The text of a
+// share ([Limit.Share]) is read back as a Limit with equal numbers.
 func (l Limit) String() string {
 	if l == Unlimited() {
 		return "unlimited"

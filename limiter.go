@@ -28,7 +28,7 @@ type Limiter struct {
 }
 
 // LimitsFunc returns the limits of a key. ctx is the caller's: a middleware can put the plan of a
-// customer there.
+// customer into it.
 type LimitsFunc = func(ctx context.Context, key string) ([]Limit, error)
 
 // NewLimiter makes a limiter that applies the same limits to every key. It returns an
@@ -51,8 +51,8 @@ func NewLimiter(store Store, limits ...Limit) (*Limiter, error) {
 // function fails, the limiter returns its error unchanged and charges nothing. A key with no limits
 // is always allowed, and the Limit of that decision is [Unlimited].
 //
-// Give the limits a name (see [Limit.Named]) if a key may move from one to another and
-// should keep what it has used.
+// If a key should keep what it has used when its plan changes, give the limits of all plans the
+// same name: see [Limit.Named].
 func NewLimiterFunc(store Store, limits LimitsFunc) (*Limiter, error) {
 	if limits == nil {
 		return nil, wrong("limits", "nil", "a function of the key")
@@ -69,9 +69,9 @@ func newLimiter(store Store, choose LimitsFunc) (*Limiter, error) {
 }
 
 // SetLimits replaces the limits of a limiter made by [NewLimiter]. It applies at once to all keys.
-// Limits that keep their name and algorithm keep what has been used; see [Limit.Named]. It returns
-// an [InvalidError] and changes nothing in the cases of NewLimiter, and for a limiter made by
-// [NewLimiterFunc].
+// Limits that keep their name and algorithm keep what has been used; see [Limit.Named]. It changes
+// nothing and returns an [InvalidError] for limits that NewLimiter refuses, and for a limiter made
+// by [NewLimiterFunc].
 func (l *Limiter) SetLimits(limits ...Limit) error {
 	if l.choose != nil {
 		return wrong("limiter", "made by NewLimiterFunc",
@@ -125,9 +125,9 @@ func (l *Limiter) Peek(ctx context.Context, key string) (Decision, error) {
 
 // Refund returns n tokens to key, but not more than key has used. n must be at least 1.
 //
-// Refund soon. A refund does not undo the refill of a bucket or the end of a window since the
-// tokens were taken, so a late refund can grant up to n tokens more than the limit. Start times
-// that are booked ahead do not change; requests after them start earlier.
+// Refund soon. If a bucket has refilled since the tokens were taken, or their window has ended, a
+// refund can lead to grants of up to n tokens more than the limit. Start times that are already
+// booked do not change. Requests that come later can start earlier.
 func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, error) {
 	if n < 1 {
 		return Decision{}, invalid("n", n, "at least 1")
@@ -151,8 +151,9 @@ func (l *Limiter) Charge(ctx context.Context, key string, n int64) (Decision, er
 }
 
 // AllowEach is AllowN with a decision for each limit. If n is 0, it is Peek. It appends the
-// decisions to ds, in the order of the limits, and none for a key without limits. If a limit
-// denied, nothing was charged; each other decision says whether its limit alone would have granted.
+// decisions to ds, in the order of the limits, or nothing if the key has no limits. If a limit
+// denied, nothing was charged; each other decision reports whether its limit alone would have
+// granted.
 func (l *Limiter) AllowEach(
 	ctx context.Context, key string, n int64, ds []Decision,
 ) ([]Decision, error) {
@@ -230,9 +231,9 @@ func (l *Limiter) takeOne(
 	return l.store.Take(ctx, Request{Key: key, Limit: limit, Cost: cost})
 }
 
-// AllowAll decides several requests of any keys, limits and costs together, such as one per user,
-// one per tenant and one for all. All are granted, or none is charged. It costs one round trip in a
-// store across a network; see redisstore.Store.TakeAll for keys on several servers.
+// AllowAll decides several requests of any keys, limits and costs together, such as one for a user,
+// one for a tenant and one for everyone. All are granted, or none is charged. It costs one round
+// trip in a store across a network; see redisstore.Store.TakeAll for keys on several servers.
 //
 // It returns a decision for each request. [Strictest] returns the decision that applies to all
 // requests: after its RetryAfter, all would be granted if no other request came.

@@ -15,17 +15,17 @@ import (
 // Memory is the store inside this process. It is sharded and safe for use by many goroutines. It
 // starts no goroutines and needs no closing.
 //
-// It holds a bounded number of keys (a key counts once for each limit that it is used with) in a
-// table that grows with the number of keys: about 31 bytes a key when full, and no pointers for the
-// garbage collector. A sliding log takes 8 bytes more for each grant it remembers.
+// It holds a bounded number of keys; a key counts once for each limit that it is used with. Its
+// table grows with the keys, takes about 31 bytes a key when full, and has no pointers for the
+// garbage collector. A sliding log takes 8 bytes more for each grant that it remembers.
 //
 // # When it is full
 //
-// A new key takes the slot of a key that is in its initial state. If there is no such key, new keys
-// share one state for each limit (in each of up to 64 shards) until a slot is free. So they may be
-// denied for up to the length of the limit. docs/memory.md says why, and how large to make the
-// store. New keys that share a state cannot be taken together: [ErrFull]. A forced request
-// ([Request.Force]) that does not fit is not charged to that state.
+// A new key takes the slot of a key that is in its initial state. If there is no such key, all new
+// keys share one state for each limit (in each of up to 64 shards) until a slot is free. So they
+// may be denied for up to the length of the limit. docs/memory.md says why, and how large to make
+// the store. A TakeAll with two new keys that share a state returns [ErrFull]. A forced request
+// ([Request.Force]) that does not fit is not charged to a shared state.
 type Memory struct {
 	clock  clock.Clock
 	seed   maphash.Seed
@@ -36,8 +36,8 @@ type Memory struct {
 func NewMemory() *Memory { return NewMemorySize(0) }
 
 // NewMemorySize makes a store with room for the given number of keys, 0 for 4 million. There is
-// room for up to a tenth more. When full, new keys share extra slots: one for each limit, at most
-// keys/4 + 20. A negative number panics.
+// room for up to a tenth more. When it is full, new keys share extra slots: one for each limit, and
+// at most keys/4 + 20. A negative number panics.
 func NewMemorySize(keys int) *Memory {
 	if keys < 0 {
 		panic(invalid("keys", int64(keys), "at least 0"))
@@ -270,8 +270,8 @@ func (m *Memory) Reset(_ context.Context, key string, l Limit) error {
 	return nil
 }
 
-// Keys returns the number of slots in use. It counts keys that are not in their initial state, and
-// some initial ones whose slot has not been reused yet.
+// Keys returns the number of slots in use. Some of these may belong to keys that are back in their
+// initial state, because their slots have not been reused yet.
 func (m *Memory) Keys() int {
 	n := 0
 	for i := range m.shards {

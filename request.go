@@ -18,37 +18,37 @@ type Request struct {
 	Limit Limit
 
 	// Cost is the number of tokens that the request takes. 0 peeks: nothing is charged, and the
-	// decision reports whether a cost of 1 would be granted. A negative cost refunds that many
-	// tokens, never below the initial state; see [Limiter.Refund].
+	// decision reports whether a cost of 1 would be granted. A negative cost returns that many
+	// tokens, but not more than the key has used; see [Limiter.Refund].
 	Cost int64
 
-	// MaxWait, above 0, allows the store to book a start time ahead: the first time at which
-	// the request fits after all earlier grants. The request is granted if its start time is at
-	// most MaxWait ahead; [Decision.RetryAfter] is then the wait until the start time. Requests
-	// without MaxWait are denied until the last booked start time. At most 285 years.
+	// MaxWait, above 0, allows the store to book a start time ahead: the first time at which the
+	// request fits after all earlier grants. The request is granted if its start time is at most
+	// MaxWait ahead; [Decision.RetryAfter] is then the wait until the start time. Requests without
+	// MaxWait are denied until the last booked start time. MaxWait is at most 285 years.
 	MaxWait time.Duration
 
 	// Force charges a Cost above 0 whether or not it fits. The decision reports whether it did.
 	// RetryAfter is the wait until the same request would fit after this charge. Force cannot be
-	// combined with MaxWait. The usage of a key is bounded, in a fixed window by 2^53 - 1; see
-	// docs/design/exactness.md for the other algorithms.
+	// combined with MaxWait. The used tokens of a key have a bound, such as 2^53 - 1 in a fixed
+	// window: see docs/design/exactness.md.
 	Force bool
 
 	// Headroom is how many tokens the request leaves for others: it is granted only if at least
 	// that many remain afterwards. Only Cost is charged. So classes of callers can share one state:
-	// critical callers with 0, batch jobs with half of the capacity. It is strict: callers that
-	// leave headroom starve while others use it up. A peek reports whether a cost of 1 with this
-	// headroom would be granted. If cost plus headroom is above the capacity, RetryAfter is
-	// [Never]. At least 0, and 0 with Force or for a refund. With MaxWait, the error is
-	// [ErrNoBooking]: a start time that is booked ahead would take the headroom.
+	// critical callers with 0, batch jobs with half of the capacity. Callers that leave headroom
+	// are denied as long as other callers keep using it up. A peek reports whether a cost of 1 with
+	// this headroom would be granted. If cost plus headroom is above the capacity, RetryAfter is
+	// [Never]. Headroom is at least 0; with Force and for a refund, it must be 0. With MaxWait, the
+	// error is [ErrNoBooking]: a start time that is booked ahead would take the headroom.
 	Headroom int64
 
 	// Start is nil, or points to a start time by the clock of the store. The store sets it when it
-	// grants a request with MaxWait. A refund that points to a start time other than the zero time
-	// cancels that grant. The cancel fails if anything was granted or refunded after that start:
-	// RetryAfter is then [Never]. A cancel before the start usually frees the start time, too: see
-	// docs/design/booking.md. The cancel must have the limit and the cost of the request that
-	// booked the start. A cancel that is sent twice may refund twice.
+	// grants a request with MaxWait. A refund with such a start time (not the zero time) cancels
+	// that grant. It must return the whole cost, under the same limit. The cancel fails, with
+	// RetryAfter [Never], if a later start was booked, or if tokens were granted or refunded after
+	// this start. A cancel before the start usually frees the start time as well as the tokens: see
+	// docs/design/booking.md. A cancel that is sent twice may refund twice.
 	Start *time.Time
 
 	// At is the time of the request. Zero means the store's own clock: use it for live traffic, and

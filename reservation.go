@@ -63,8 +63,8 @@ func (l *Limiter) ReserveNow(ctx context.Context, key string, n int64) (*Reserva
 // Delay returns the time until the start of r, 0 if it has come.
 func (r *Reservation) Delay() time.Duration { return max(time.Until(r.start.Due), 0) }
 
-// Wait waits until the start of r. If ctx ends before, it cancels r, and returns the error of
-// ctx at once.
+// Wait waits until the start of r. If ctx ends first, it cancels r, and returns the error of ctx at
+// once.
 func (r *Reservation) Wait(ctx context.Context) error {
 	err := await.Sleep(ctx, r.Delay())
 	if err != nil {
@@ -75,14 +75,14 @@ func (r *Reservation) Wait(ctx context.Context) error {
 	return err
 }
 
-// Cancel returns all tokens of r. It works even if ctx has ended, and takes at most 5 seconds. If a
-// Cancel of another caller of the same key and n is under way, that Cancel also cancels r, and this
+// Cancel returns all tokens of r. It works even if ctx has ended, and takes at most 5 seconds. If
+// another caller's Cancel for the same key and n is under way, that Cancel also cancels r, and this
 // one returns nil at once.
 //
-// If a request of another n or another process was booked after r, and the start of r has not come,
-// the tokens stay charged and Cancel returns nil. Later callers of this process for the same n move
-// up. Once the start has come, Cancel is a [Limiter.Refund]. After an error of the store the tokens
-// may or may not have been returned.
+// Before the start of r, later callers of this process for the same key and n move up. If another
+// process, or a caller with another n, has booked after r, the tokens stay charged and Cancel
+// returns nil. Once the start has come, Cancel is a [Limiter.Refund]. After an error of the store,
+// the tokens may or may not have been returned.
 //
 // Only the first Cancel or Commit counts. Later ones do nothing and return nil.
 func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0) }

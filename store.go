@@ -12,18 +12,19 @@ import (
 // State belongs to the key and the limit's [Limit.ID]. An error means that the store is
 // unavailable or the input is wrong; a denial is a Decision, not an error.
 //
-// A store need not book ahead. It then returns [ErrNoBooking] for a valid request with MaxWait, and
+// A store that does not book ahead returns [ErrNoBooking] for a valid request with MaxWait, and
 // decides nothing.
 type Store interface {
 	// Take decides one request and charges it if it is granted, or forced.
 	Take(ctx context.Context, r Request) (Decision, error)
 
 	// TakeAll decides several requests together: all are granted and charged, or none is charged.
-	// It fills ds, which must be as long as rs. All grants have one start time, the latest of all.
-	// A peek or refund never denies the others; a cancel that fails does. A forced request
-	// ([Request.Force]) is always charged, and never denies the others. If a request is denied, ds
-	// reports for each of the others whether it alone would have been granted. Two requests of one
-	// key and [Limit.ID], or more than 4,000 requests, return an [InvalidError].
+	// It fills ds, which must be as long as rs. All grants have one start time: the latest that any
+	// of them needs. A cancel that fails denies the other requests; a peek, a refund and a forced
+	// request never do. A forced request ([Request.Force]) is always charged. If a request is
+	// denied, ds reports for each other one whether it alone would have been granted. TakeAll
+	// returns an [InvalidError] for two requests of one key and [Limit.ID], and for more than 4,000
+	// requests.
 	TakeAll(ctx context.Context, rs []Request, ds []Decision) error
 
 	// Reset puts key back in its initial state under l.
@@ -31,7 +32,7 @@ type Store interface {
 }
 
 // Granted reports whether a TakeAll granted each request of rs that is not forced. It is for
-// implementers of a [Store] around another one. There must be a decision for each request.
+// implementers of a [Store] around another one. ds must be as long as rs.
 func Granted(rs []Request, ds []Decision) bool {
 	patience := Never
 	for i := range rs {

@@ -17,17 +17,17 @@ func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(c
 // the store once, which books the start time: there is no polling. If the store does not book ahead
 // ([ErrNoBooking]), WaitN asks again after each RetryAfter, and promises no order.
 //
-// If the start time would come after the deadline of ctx, WaitN returns a [DeadlineError] at
-// once and nothing is charged. It returns an [InvalidError] for an n below 1, or above what
-// a limit ever grants at once. After an error of the store, the tokens may be charged.
+// If the start time would come after the deadline of ctx, WaitN returns a [DeadlineError] at once
+// and nothing is charged. It returns an [InvalidError] for an n below 1, or above what a limit ever
+// grants at once. After an error of the store, the tokens may have been charged.
 //
 // If ctx ends first, WaitN returns the error of ctx at once. Later callers of this process for the
-// same n move up, and the last start time of the line is cancelled. That start time stays charged
-// if it has already come, or if another process or another n was booked after it. The limit can
-// then grant up to n too little, and never too much.
+// same key and n move up to earlier start times, and the last start time is cancelled. It stays
+// charged if it has already come, or if another process, or a caller with another n, has booked
+// after it. The limit then grants up to n tokens too few, and never too many.
 //
 // Start times keep the limits. Timers are a little late, so callers may run closer together than
-// the limits allow. A gate prevents that.
+// the limits allow. Package gate prevents that.
 func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	b, err := l.newBooking(ctx, key, n)
 	if err != nil || b.granted(ctx) {
