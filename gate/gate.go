@@ -1,12 +1,12 @@
-// Package gate paces callers so that no window of time holds more than n passes.
+// Package gate lets at most n callers pass in any window of a given length.
 //
 // A [Gate] serves one process, and a [SharedGate] serves all processes that share a store.
 // [NewReader] and [NewWriter] pace streams with either.
 //
-// A pass is the moment at which Wait returns. Over a network, delays differ: up to 2n requests can
-// arrive within a period. If the receiver counts strictly, make the period longer by twice the
-// largest delay, or use permits and concurrency.Permit.ReleaseAfter: docs/waiting.md, "A strict
-// API".
+// A caller passes at the moment at which Wait returns. If callers then send requests over a
+// network, some are delayed more than others: up to 2n can arrive within a period. If the receiver
+// counts strictly, make the period longer by twice the largest delay, or use permits and
+// concurrency.Permit.ReleaseAfter: docs/waiting.md, "A strict API".
 package gate
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// ErrClosed is returned by methods that wait at a gate, during and after its Close.
+// ErrClosed is returned by methods that wait if their gate is closed, before or during the wait.
 var ErrClosed = errors.New("gate: closed")
 
 // Gate lets at most n callers pass in any window of length period, wherever it begins.
@@ -36,8 +36,8 @@ var ErrClosed = errors.New("gate: closed")
 //
 // Most callers want [Gate.Wait]. The promise holds for the moments at which callers see Wait
 // return, even if the scheduler wakes them late: a pass counts from when its caller runs.
-// docs/design/gate.md explains how. With periods of 100 ms and more, about 99.5% of n pass in a
-// period; with 1 ms, 90% (go test -bench Throughput ./gate).
+// docs/design/gate.md explains how. If callers always wait, about 99.5% of n pass in a period of
+// 100 ms and more, and 90% in a period of 1 ms (go test -bench Throughput ./gate).
 //
 // A Gate has no goroutine, and a timer only while callers wait. It is safe for use
 // by many goroutines and must not be copied. Make one with [New].
@@ -73,7 +73,7 @@ const (
 // With short periods fewer than n pass: prefer 1000 in 100 ms to 1 in 100 microseconds.
 //
 // A gate makes its period up to 25 microseconds longer, because a caller runs a little after its
-// pass. In a [testing/synctest] bubble it does not: time does not advance there while code runs.
+// pass. It does not in a [testing/synctest] bubble, where time does not advance while code runs.
 func New(n int64, period time.Duration) (*Gate, error) {
 	switch {
 	case n < 1 || n > maxTokens:
@@ -113,12 +113,13 @@ func (g *Gate) Burst() int64 { return g.limit }
 func (g *Gate) Rate() (n int64, period time.Duration) { return g.limit, time.Duration(g.period) }
 
 // Wait waits until the caller passes. It returns an error, and charges nothing, if ctx ends first,
-// if the caller would pass after the deadline of ctx (a [headgate.DeadlineError], at once if that
-// is known), or if the gate is closed ([ErrClosed]).
+// or if the gate is closed ([ErrClosed]). If Wait can tell at once that the caller would pass after
+// the deadline of ctx, it returns a [headgate.DeadlineError].
 func (g *Gate) Wait(ctx context.Context) error { return g.WaitN(ctx, 1) }
 
-// WaitN waits until n tokens pass together. While the caller is first in line, later callers wait,
-// even for fewer tokens. It returns a [headgate.InvalidError] unless n is from 1 to the n of [New].
+// WaitN waits until n tokens pass together. While the caller is first in line, later callers wait
+// behind it, even if they need fewer tokens. It returns a [headgate.InvalidError] unless n is from
+// 1 to the n of [New].
 func (g *Gate) WaitN(ctx context.Context, n int64) error {
 	return g.waitAtMost(ctx, headgate.Never, n)
 }
@@ -145,7 +146,7 @@ func (g *Gate) waitAtMost(ctx context.Context, timeout time.Duration, n int64) e
 }
 
 // TryWait waits for at most timeout and reports whether the caller may go on. It returns false at
-// once, and charges nothing, if the caller would pass later. A negative timeout is a
+// once, and charges nothing, if the caller would pass after that. A negative timeout is a
 // [headgate.InvalidError]. Other errors are those of [Gate.Wait].
 func (g *Gate) TryWait(ctx context.Context, timeout time.Duration) (passed bool, err error) {
 	if timeout < 0 {
@@ -159,8 +160,8 @@ func (g *Gate) TryWait(ctx context.Context, timeout time.Duration) (passed bool,
 }
 
 // Peek reports whether a caller could pass now, and otherwise how long it would wait in line. It
-// charges nothing. The wait may be longer if callers wait for different numbers of tokens. At a
-// closed gate the wait is [headgate.Never].
+// charges nothing. If callers wait for different numbers of tokens, the real wait may be longer. At
+// a closed gate, the wait is [headgate.Never].
 func (g *Gate) Peek() (open bool, in time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

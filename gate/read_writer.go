@@ -10,9 +10,9 @@ import (
 
 // NewReader returns a reader that reads from r at the pace of w, one token for each byte.
 //
-// Readers and writers that share one w get equal parts, if they always have something to do and
-// their buffers hold a chunk. A chunk is at most 4 KiB, and at most 1/128 of what passes in a
-// period. A single stream is spread evenly over the period instead of coming in bursts.
+// Readers and writers that share one w get equal parts of its pace, if each always has bytes to
+// pass and a buffer for a chunk: at most 4 KiB, and at most 1/128 of what passes in a period. The
+// bytes of a single stream are spread evenly over the period instead of coming in bursts.
 //
 // Read reads first and then waits, so it takes tokens only for bytes that it has read. If waiting
 // fails, because ctx has ended or w was closed, Read returns that error, and the bytes that it has
@@ -23,9 +23,9 @@ func NewReader(ctx context.Context, r io.Reader, w Waiter) io.Reader {
 
 // NewWriter returns a writer that writes to wr at the pace of w, one token for each byte.
 //
-// It writes in the chunks of [NewReader] and waits before each. A chunk that is written in part
-// is charged in full. If waiting fails, Write returns that error and how many bytes it has
-// written. It returns a [headgate.InvalidError] if w is nil.
+// It writes in chunks of the size that [NewReader] describes, and waits before each. A chunk that
+// is written only in part is charged in full. If waiting fails, Write returns that error and how
+// many bytes it has written. It returns a [headgate.InvalidError] if w is nil.
 func NewWriter(ctx context.Context, wr io.Writer, w Waiter) io.Writer {
 	return &writer{wr: wr, pace: stream{ctx: ctx, waiter: w}}
 }

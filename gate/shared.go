@@ -21,10 +21,10 @@ import (
 //	}
 //	call()
 //
-// In any window of length period, Wait returns to at most n callers of all processes. If some calls
-// are delayed, more of them can arrive in a period: see the package comment. A caller passes with
-// one of n permits, which it keeps for a period. The store counts the permits and reports when one
-// is released, so no caller polls. docs/design/gate.md says how many pass.
+// In any window of length period, at most n callers of all processes pass. If some calls are
+// delayed, more of them can arrive in a period: see the package comment. A caller passes with one
+// of n permits, which it keeps for a period. The store counts the permits and reports when one is
+// released, so no caller polls. docs/design/gate.md says how many callers pass.
 //
 // Callers of one process pass first come, first served. Across processes, the order is approximate:
 // a process can pass more than twice as often as another. A process that dies keeps its permits for
@@ -82,7 +82,7 @@ func (g *SharedGate) Burst() int64 { return min(g.n, 1) }
 // Rate returns the n of [NewShared] and the period, which the gate makes up to 5 ms longer.
 func (g *SharedGate) Rate() (n int64, period time.Duration) { return g.n, g.period + g.leeway }
 
-// WaitN is [SharedGate.Wait], so that a SharedGate is a [Waiter]. Its n is 1.
+// WaitN is [SharedGate.Wait], so that a SharedGate is a [Waiter]. n must be 1.
 func (g *SharedGate) WaitN(ctx context.Context, n int64) error {
 	if n != 1 {
 		return invalidTokens(n, g.Burst())
@@ -103,9 +103,9 @@ func (g *SharedGate) Wait(ctx context.Context) error {
 	})
 }
 
-// TryWait waits for at most timeout and reports whether the caller may go on. A timeout of 0 does
-// not wait in line, and a negative one is a [headgate.InvalidError]. Other errors are those of
-// [SharedGate.Wait].
+// TryWait waits for at most timeout and reports whether the caller may go on. With a timeout of 0,
+// it does not wait in line. A negative timeout is a [headgate.InvalidError]. Other errors are those
+// of [SharedGate.Wait].
 func (g *SharedGate) TryWait(ctx context.Context, timeout time.Duration) (passed bool, err error) {
 	switch {
 	case timeout < 0:
@@ -125,7 +125,7 @@ func (g *SharedGate) TryWait(ctx context.Context, timeout time.Duration) (passed
 }
 
 // Peek reports whether a caller could pass now. If not, it returns the longest time that the caller
-// would wait if no other caller came. It does not count callers that wait.
+// would wait if no others waited or came.
 func (g *SharedGate) Peek(ctx context.Context) (open bool, in time.Duration, err error) {
 	if g.life.Err() != nil {
 		return false, headgate.Never, ErrClosed

@@ -7,8 +7,7 @@ import (
 
 // Waiter makes callers wait until they may go on. [Gate], [SharedGate] and [KeyWaiter] are Waiters.
 type Waiter interface {
-	// WaitN returns nil when n tokens pass together. If it returns an error, none has passed
-	// and nothing is charged.
+	// WaitN returns nil when n tokens pass together. If it returns an error, none has passed.
 	WaitN(ctx context.Context, n int64) error
 
 	// Burst returns the largest n that can pass together.

@@ -106,13 +106,13 @@ func (s *Store) run(batches []*batch, now int64) {
 
 // Stats are counts since the store was made.
 type Stats struct {
-	Callers    int64 // calls; a TakeAll over several servers makes one for each key, and refunds
+	Callers    int64 // calls; a TakeAll over several servers counts once for each key and refund
 	Batches    int64 // trips to servers
-	Requests   int64 // requests sent in them, again if a key of a Cluster was moving
+	Requests   int64 // requests in these trips, counted again if a key of a Cluster was moving
 	Waiting    int64 // calls that wait to be sent now
 	Busy       int64 // calls rejected with [ErrBusy]
 	NotSent    int64 // calls whose context ended before they were sent: nothing is charged
-	Unanswered int64 // calls whose context ended after that: they may be charged
+	Unanswered int64 // calls whose context ended after they were sent: they may be charged
 }
 
 type stats struct{ callers, batches, requests, busy, notSent, unanswered atomic.Int64 }

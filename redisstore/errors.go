@@ -8,7 +8,8 @@ import (
 )
 
 // ErrBusy reports that more callers wait for a server than [Options].Queue allows. Take and TakeAll
-// of a [Store] return it. Nothing was sent. Its method Busy reports that to a fallback.Store.
+// of a [Store] return it. Nothing was sent. A fallback.Store does not count it as a failure of the
+// server.
 var ErrBusy error = busyError{}
 
 type busyError struct{}
@@ -22,8 +23,8 @@ func (busyError) Error() string {
 func (busyError) Busy() bool { return true }
 
 // ErrNotSent reports that the context ended before the request was sent. The errors of Take and
-// TakeAll of a [Store] wrap it. Nothing is charged then. An error of a context without ErrNotSent
-// means that the request was sent, or waits for a connection, and may still be charged; a TakeAll
+// TakeAll of a [Store] wrap it. Nothing is charged then. If the error is that of a context, but not
+// ErrNotSent, the request was sent or waits for a connection, and may still be charged. A TakeAll
 // over several servers is refunded in the background.
 var ErrNotSent = errors.New("redisstore: the request was not sent")
 

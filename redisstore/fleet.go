@@ -36,21 +36,20 @@ type FleetOptions struct {
 	// Default: 5 s.
 	Interval time.Duration
 
-	// MinInstances is the lower bound of Instances, and its value before the first heartbeat. Set
-	// it to the number of instances started together. Instances returns 0 while more than
-	// MinInstances are registered and one of them has not yet counted this instance. After a crash,
-	// the dead instance stays registered until it expires. Default: 0, the number is unknown until
-	// the others count this instance.
+	// MinInstances is what [Fleet.Instances] returns before the first heartbeat, and while fewer
+	// instances are registered. Set it to the number of instances that are started together. While
+	// more than MinInstances are registered, and one of them has not yet counted this instance,
+	// Instances returns 0. An instance that crashed stays registered until it expires. Default: 0,
+	// the number is unknown until the others count this instance.
 	MinInstances int
 }
 
 // Fleet counts the instances that share a store, for example for fallback.Options.
 //
-// Each instance sends a heartbeat to Redis, one round trip in each interval, and receives the
-// number of instances that did the same. Only the server's clock counts. A new instance does not
-// know the number at first: see [Fleet.Instances], [FleetOptions.MinInstances] and docs/fleet.md.
-// An instance that has died is counted for three intervals by the server, and for three more by the
-// others.
+// In each interval, each instance sends a heartbeat to Redis (one round trip), and receives the
+// number of instances. A new instance does not know the number at first: see [Fleet.Instances],
+// [FleetOptions.MinInstances] and docs/fleet.md. An instance that has died is counted for three
+// intervals by the server, and for up to three more by the other instances.
 //
 // A heartbeat needs the commands ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD, PEXPIRE, PTTL and DEL
 // besides those of a Store, on the key prefix + "fleet".
@@ -116,12 +115,12 @@ func (o *FleetOptions) validate(s *Store) error {
 func (o *FleetOptions) timeout() time.Duration { return o.Interval / 2 }
 
 // Instances returns how many instances there are, this one included. It returns 0 while the number
-// is unknown: until Redis has answered, and all others have sent a heartbeat since. That takes two
-// intervals, or up to four if an instance died before. A number up to MinInstances is always known.
+// is unknown: until Redis has answered and then all other instances have sent a heartbeat. That
+// takes two intervals, or up to four after a crash. Other results are at least MinInstances.
 //
-// A smaller count takes effect three intervals after the last larger one, because a server that
-// lost its data needs an interval to count all instances again. While Redis is unreachable, or
-// keeps losing the registration of this instance, Instances returns the last known count.
+// If the number falls, Instances returns the larger one for three more intervals, because a server
+// that lost its data needs an interval to count all instances again. While Redis is unreachable, or
+// keeps losing the registration of this instance, it returns the last known number.
 func (f *Fleet) Instances() int { return int(f.instances.Load()) }
 
 // Err returns the error of the last heartbeat. Before the first one, it returns an error, too.
@@ -133,7 +132,7 @@ func (f *Fleet) Err() error {
 
 // Heartbeat sends a heartbeat now and updates the number of instances.
 //
-// The goroutine does so in each interval; call Heartbeat to know the number at once. A call after
+// The goroutine sends one in each interval; call Heartbeat to know the number at once. A call after
 // Close joins the fleet again, until the registration expires.
 func (f *Fleet) Heartbeat(ctx context.Context) error {
 	ttl := ttlIntervals * f.options.Interval
@@ -170,8 +169,8 @@ func (f *Fleet) Heartbeat(ctx context.Context) error {
 	return nil
 }
 
-// Close leaves the fleet and ends the goroutine. If the server does not confirm it within a second,
-// Close returns the error, and the others count this instance until its registration expires.
+// Close leaves the fleet and ends the goroutine. If the server does not confirm that within a
+// second, Close returns an error, and others count this instance until its registration expires.
 func (f *Fleet) Close() error {
 	f.stop()
 	<-f.done

@@ -19,12 +19,12 @@ const (
 	hashSize = 16
 )
 
-// HashKeys lets Redis hold a keyed hash of each key instead of the key: "hash:" and the first 128
-// bits of its HMAC-SHA256 under secret, in base64url. A key that has this form is used as it is, so
-// that the keys of [Store.Scan] can be used. Names of limits are not hashed.
+// HashKeys makes s store a keyed hash instead of each key: "hash:" and the first 128 bits of its
+// HMAC-SHA256 under secret, in base64url. A key that already has this form is not hashed again, so
+// keys that [Store.Scan] returns can be used. Names of limits are not hashed.
 //
-// Call it before any other use of s. With another secret, all keys have new state. It returns a
-// headgate.InvalidError if secret has less than [MinKeySecret] bytes.
+// Call it before any other use of s. With another secret, all keys start with new state. It returns
+// a headgate.InvalidError if secret has less than [MinKeySecret] bytes.
 func (s *Store) HashKeys(secret []byte) error {
 	if len(secret) < MinKeySecret {
 		return invalid("key secret", strconv.Itoa(len(secret))+" bytes long",

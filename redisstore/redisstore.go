@@ -1,19 +1,19 @@
 // Package redisstore is a headgate store in Redis or Valkey, shared by all processes that use the
 // same server and prefix. It decides as headgate.Memory does, to the microsecond.
 //
-// Concurrent callers share round trips. A request waits for a trip under way that has the same key,
-// so requests for a key are decided in the order of their calls. Other requests wait only if enough
-// trips are under way: one or two if the round trip is short or the server is busy, up to 16 over a
-// network. There is no timer: if no trip is under way, a request is sent at once. The script reads,
-// decides and writes in one atomic step, by the clock of the server.
+// Concurrent callers share round trips. If a trip with the same key is under way, a request waits
+// for its end, so requests for a key are decided in the order of their calls. Other requests wait
+// only while a number of trips are under way: one or two if the round trip is short or the server
+// is busy, up to 16 over a network. If no trip is under way, a request is sent at once. A script in
+// the server reads, decides and writes in one atomic step, by the server's clock.
 //
-// Every key expires at most two seconds and a quarter of its lifetime after it was last needed, and
-// a minute later if the time of a request is not the server's. A denial writes nothing, unless the
-// numbers of the limit have changed and need the state for longer. The package supports Redis 6.2
-// and newer: single servers, Cluster and Sentinel.
+// Every key expires after it is no longer needed, at most two seconds and a quarter of its lifetime
+// later. A request with a time of its own (Request.At) adds a minute. A denial writes nothing,
+// unless the numbers of the limit have changed so that the state is needed for longer. The package
+// supports Redis 6.2 and newer: single servers, Cluster and Sentinel.
 //
-// A caller whose context ends leaves at once. If its request was not sent, it is not charged, and
-// the error is [ErrNotSent]; a request already sent, or waiting for a connection, may still be
+// A call returns at once when its context ends. If its request was not sent, nothing is charged,
+// and the error is [ErrNotSent]. A request that was sent, or waits for a connection, may still be
 // charged. [Store.Stats] counts both.
 //
 // Nothing is charged twice: a request whose answer was lost is not repeated. The error is returned,
@@ -73,11 +73,11 @@ type Store struct {
 
 var _ headgate.Store = (*Store)(nil)
 
-// New makes a store that uses client. The caller closes the client. A decision ends when its
-// context ends, or when the client times out: set ReadTimeout and DialTimeout to some hundred
-// milliseconds, as [Open] does. By default, a call without a deadline ends after about 5 seconds if
-// the server does not answer, and later if it must connect. The client's retries of commands do not
-// apply; its retries of dials do.
+// New makes a store that uses client. The caller closes the client. A call ends when its context
+// ends, or when the client times out: set ReadTimeout and DialTimeout to some hundred milliseconds,
+// as [Open] does. With the defaults of go-redis, a call without a deadline ends after about 5
+// seconds if the server does not answer, and later if it must connect. The client's retries of
+// dials apply, and its retries of commands do not.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
 	switch {
 	case redisscript.IsNil(client):
@@ -132,12 +132,12 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 // TakeAll implements headgate.Store. On a single server, and wherever all requests have one key, it
 // is one atomic step in one round trip.
 //
-// Otherwise the keys may be on several servers. Then the requests of each key are taken together,
-// key after key. If a later key denies, charges are refunded, and the cost of a cancel is charged
-// again, which may be more than it returned. Forced requests are sent first, in one trip.
-// Meanwhile, other callers may see the charges and be denied. A refund after the end of a window
-// lets the next window grant that many more tokens. If an answer is lost, requests that were sent
-// may stay charged. Nothing is booked ahead across keys: a MaxWait returns a headgate.InvalidError.
+// Otherwise the keys may be on several servers. Then forced requests are sent first, in one trip.
+// After that, the requests of each key are taken together, key after key; meanwhile, other callers
+// may be denied because of the charges. If a later key denies, the charges are refunded, and a
+// cancel is undone: its cost is charged, even if it had returned less. A refund after the end of a
+// window lets the next window grant that many more tokens. If an answer is lost, requests that were
+// sent may stay charged. For several keys, a request with MaxWait returns a headgate.InvalidError.
 func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	if err := headgate.ValidateAll(rs, ds); err != nil {
 		return err

@@ -21,22 +21,22 @@ type State struct {
 	// Algorithm is that of the limit; 0 for permits.
 	Algorithm headgate.Algorithm
 
-	// Used is what was used at the time Changed. A token bucket counts in units. Full is the
-	// capacity of a bucket, in what Used counts, and 0 for others. For permits, Used is how many
-	// have not expired.
+	// Used is what was used at the time Changed, in tokens, or in equal fractions of a token for a
+	// token bucket. Full is the capacity of a bucket, counted like Used; it is 0 for all others.
+	// For permits, Used is the number of permits that have not expired.
 	Used, Full int64
 
-	// Changed is when the state was last charged, by the clock of the store. It is in the future
-	// if a start time is booked. Permits have none.
+	// Changed is when the state was last charged, by the clock of the store. It is in the future if
+	// a start time is booked, and the zero time for permits.
 	Changed time.Time
 }
 
 // scanStep is how many keys a server looks at in one step.
 const scanStep = 500
 
-// Scan returns the states of the keys that match a pattern. In the pattern, * is any text, ? any
-// byte, [ab] one of several, and a backslash quotes. It takes many short steps and blocks no
-// server. Keys that change while it runs may be missed or come twice. Values that are not states
+// Scan returns the states of the keys that match a pattern. In the pattern, * is any text, ? is any
+// byte, [ab] is a or b, and a backslash quotes the next byte. It takes many short steps and blocks
+// no server. Keys that change while it runs may be missed or come twice. Values that are not states
 // are left out. The sequence ends after an error.
 func (s *Store) Scan(ctx context.Context, match string) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
