@@ -9,8 +9,8 @@ import (
 // AddressOptions configures [ClientAddress].
 type AddressOptions struct {
 	// Trusted lists the addresses of your own proxies. X-Forwarded-For from other addresses is
-	// ignored. If any address is trusted, connections over a Unix socket are trusted, too; to trust
-	// no other machine, use 127.0.0.1/32. Default: none, and then all connections over a Unix
+	// ignored. If any address is listed, connections over a Unix socket are trusted, too. To trust
+	// no other machine, list 127.0.0.1/32. Default: no address, and all connections over a Unix
 	// socket share one key.
 	Trusted []netip.Prefix
 
@@ -19,21 +19,21 @@ type AddressOptions struct {
 	IPv6Bits int
 }
 
-// RemoteAddress makes keys from the address of the other end of the connection: ip:192.0.2.1, and
-// IPv6 by /64, ip:2001:db8::/64. Behind a proxy, that address is the proxy's: use [ClientAddress].
+// RemoteAddress makes keys from the address of the other end of the connection, such as
+// ip:192.0.2.1, or ip:2001:db8::/64 for IPv6. Behind a proxy, use [ClientAddress].
 func RemoteAddress(r Request) string { return remote.key(r) }
 
 var remote = addresses{bits: 64}
 
 // ClientAddress makes keys from the client's address, also behind trusted proxies.
 //
-// The client is the other end of the connection; or, if that is a trusted proxy, the last address
-// in X-Forwarded-For that is not trusted. So a client cannot choose its key by sending the field.
-// If an entry cannot be read as an address, the key is the address of the proxy that wrote the
-// entry. The field Forwarded (RFC 7239) is not read: let your proxies write X-Forwarded-For.
+// The client is the other end of the connection. If that is a trusted proxy, the client is the last
+// address in X-Forwarded-For that is not trusted. So a client cannot choose its key by sending the
+// field. If an entry cannot be read as an address, the key is the address of the proxy that wrote
+// the entry. The field Forwarded (RFC 7239) is not read: let your proxies write X-Forwarded-For.
 //
-// Ports and zones are dropped. An IPv4 address inside an IPv6 address counts as IPv4: mapped,
-// translated by NAT64 (64:ff9b::/96) or as the owner of a 6to4 prefix (2002::/16).
+// Ports and zones are dropped. An IPv4 address inside an IPv6 address counts as IPv4. This holds
+// for mapped addresses, for NAT64 (64:ff9b::/96) and for the owner of a 6to4 prefix (2002::/16).
 //
 // It returns a [headgate.InvalidError] if IPv6Bits is out of range or a prefix is invalid.
 func ClientAddress(o AddressOptions) (KeyFunc, error) {

@@ -24,7 +24,7 @@ type Request interface {
 
 // Decider decides the requests of any kind of server. It is the part of a middleware that is the
 // same for all servers: [New] uses one for net/http, and ginlimit, echolimit, fiberlimit, grpclimit
-// and connectlimit for theirs. R is the server's request, and D the function that denies one.
+// and connectlimit for their servers. R is a request, and D the function that denies it.
 type Decider[R, D any] struct {
 	OptionsOf[R, D]
 	limiter  *headgate.Limiter
@@ -139,9 +139,9 @@ func (d *Decider[R, D]) allow(
 const refundTimeout = 5 * time.Second
 
 // Outcome refunds the cost of a request, unless the status of its response counts. It does nothing
-// unless v is Counted. If it is called before the response ends, the client waits for the refund,
-// and its next request finds the tokens. If ctx has ended because the client has left, the request
-// stays charged.
+// unless v.Counted is true. If it is called before the response ends, the client waits for the
+// refund, and its next request finds the refunded tokens. If ctx has ended because the client has
+// left, the request stays charged.
 func (d *Decider[R, D]) Outcome(ctx context.Context, r R, v Verdict, status int) {
 	if !v.Counted || ctx.Err() != nil || d.Count(status) {
 		return

@@ -16,19 +16,19 @@ type Fields uint8
 
 const (
 	// Draft10 is RateLimit-Policy and RateLimit as in draft-ietf-httpapi-ratelimit-headers-10. The
-	// draft still changes; a later version will be another value.
+	// draft still changes; a later version of it will be another constant.
 	//
-	// A policy is the limit's name with q, its capacity, and w, the seconds in which an
-	// empty bucket fills or the length of the window, rounded up. RateLimit has r, the
-	// tokens that remain, and t, the seconds until more is available, rounded up: for a
-	// denial its Retry-After; for a grant the next token or the next fixed window. A grant
-	// by a sliding window or log has no t, because more can become available at any moment.
-	// A denial lists only the limits that denied.
+	// A policy is the name of a limit and two numbers: q is the capacity, and w is the time in
+	// which an empty bucket fills, or the length of a window. A calendar has no w. RateLimit has r,
+	// the tokens that remain, and t, the time until more are available. For a denial, t is its
+	// Retry-After. For a grant, it is the time to the next token, or to the next fixed or calendar
+	// window; a sliding window or log has no t then, because more can become available at any
+	// moment. A denial lists only the limits that denied. All times are in seconds, rounded up.
 	Draft10 Fields = 1 << iota
 
-	// XRateLimit is X-RateLimit-Limit, -Remaining and -Reset of the strictest limit: the
-	// one that denied for the longest, or else the one with the least remaining. Reset is
-	// the Unix time in seconds, rounded up, at which the key is back in its initial state.
+	// XRateLimit is X-RateLimit-Limit, -Remaining and -Reset of the strictest limit: see
+	// [headgate.Strictest]. Reset is the Unix time in seconds, rounded up, at which the key is back
+	// in its initial state.
 	XRateLimit
 
 	// RetryAfter is Retry-After of a denial: the seconds, rounded up, after which the same
@@ -42,7 +42,7 @@ const (
 	AllFields = Draft10 | XRateLimit | RetryAfter
 )
 
-// Names as net/http keeps them, which spells "Ratelimit".
+// The names in the spelling of net/http, such as "Ratelimit".
 const (
 	policyField     = "Ratelimit-Policy"
 	rateLimitField  = "Ratelimit"
@@ -52,8 +52,8 @@ const (
 	retryAfterField = "Retry-After"
 )
 
-// Write sets the fields of f in h, such as an http.Header, for the decisions on one request, made
-// at now. The fields of [Draft10] are added to those of another limiter that h may hold.
+// Write sets the fields of f in h, such as an http.Header, for the decisions ds on one request,
+// made at now. The fields of [Draft10] are added to those that another limiter has set.
 func (f Fields) Write(h map[string][]string, now time.Time, ds ...headgate.Decision) {
 	f.write(h, now.UnixNano(), ds, nil)
 }

@@ -8,13 +8,12 @@
 //	}
 //	http.ListenAndServe(":8080", limit(handler))
 //
-// It limits each client address, reports the limits in header fields, and answers
-// requests over a limit with status 429. [Options] changes the key of a request (see
-// [KeyFunc]), its cost, and what happens while the store is unavailable.
+// It limits each client address, reports the limits in header fields, and answers requests over a
+// limit with status 429. [Options] changes the key of a request (see [KeyFunc]), its cost, and what
+// happens while the store is unavailable.
 //
-// [NewTransport] makes an http.RoundTripper that keeps a client within the limits of a
-// server: it waits before it sends. With [TransportOptions.Tokens], it keeps a budget of
-// the tokens of a model.
+// [NewTransport] makes an http.RoundTripper that keeps a client within the limits of a server: it
+// waits before it sends. With [TransportOptions.Tokens], the limits count the tokens of a model.
 package httplimit
 
 import (
@@ -31,9 +30,9 @@ import (
 // log entry. Set [Options.FailClosed] to answer them with status 503, and [Options.Observe] to see
 // the errors.
 //
-// If a request has several limits, give them all to one Limiter. With two nested
-// middlewares, the outer one charges requests that the inner one denies, and the fields of
-// [XRateLimit] are those of the inner one.
+// If a request has several limits, give them all to one Limiter. With two nested middlewares, the
+// outer one charges requests that the inner one denies, and the fields of [XRateLimit] are those of
+// the inner one.
 func New(l *headgate.Limiter, o Options) (func(http.Handler) http.Handler, error) {
 	if o.Key == nil {
 		o.Key = Key(RemoteAddress)

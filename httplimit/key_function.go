@@ -15,14 +15,14 @@ import (
 // equal keys share their limits.
 //
 // The functions of this package begin each key with its kind, so that the value of a header cannot
-// be mistaken for an address. They return "" for a request without the header, cookie or address.
-// "" is a key like any other, which all such requests share; see [FirstOf].
+// be mistaken for an address. For a request without the header, cookie or address, they return "".
+// That is a key like any other, so all such requests share it; see [FirstOf].
 type KeyFunc func(Request) string
 
-// Header makes keys from the value of a header field, such as an API key. A client that may
-// send any value gets a fresh budget with each, so use it for values that were verified. The key
-// is "header:NAME:=VALUE", also for the function of NewLimiterFunc. To choose plans by the bare
-// value, write a KeyFunc of your own, as examples/plans does, or put the plan into the context.
+// Header makes keys from the value of a header field, such as an API key. A client that may send
+// any value gets a fresh budget with each, so use it for values that were verified. The key is
+// "header:NAME:=VALUE", also for the function of NewLimiterFunc. To choose plans by the bare value,
+// write a KeyFunc of your own, as examples/plans does, or put the plan into the context.
 func Header(name string) KeyFunc {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	tag := "header:" + name + ":"
@@ -32,16 +32,16 @@ func Header(name string) KeyFunc {
 	return func(r Request) string { return tagged(tag, strings.Join(r.Field(name), ",")) }
 }
 
-// Cookie makes keys from the first cookie of that name, whatever the bytes of its value. As with
-// [Header], use it for values that were verified.
+// Cookie makes keys from the first cookie of that name, even from one whose value net/http rejects.
+// As with [Header], use it for values that were verified.
 func Cookie(name string) KeyFunc {
 	tag := "cookie:" + name + ":"
 	return func(r Request) string { return tagged(tag, cookie.Value(r.Field("Cookie"), name)) }
 }
 
-// Path makes keys from the cleaned path of the URL (see path.Clean). A client gets a fresh
-// budget with each path that it invents. Inside a ServeMux, a function that returns
-// r.Pattern has only as many keys as there are patterns.
+// Path makes keys from the cleaned path of the URL (see path.Clean). A client gets a fresh budget
+// with each path that it invents. Inside a ServeMux, a function that returns r.Pattern makes only
+// as many keys as there are patterns.
 func Path() KeyFunc {
 	return func(r Request) string { return tagged("path:", path.Clean("/"+r.Path())) }
 }
@@ -61,8 +61,8 @@ func Join(keys ...KeyFunc) KeyFunc {
 	}
 }
 
-// FirstOf returns the first key that is not "". For example, use the API key, and the address for
-// clients without one.
+// FirstOf returns the first key that is not "". For example, it uses the API key, and the address
+// for clients without an API key.
 func FirstOf(keys ...KeyFunc) KeyFunc {
 	return func(r Request) string {
 		for _, key := range keys {

@@ -18,8 +18,7 @@ type DenyFunc = func(w http.ResponseWriter, r *http.Request, denied []headgate.D
 // header fields, and lets requests pass while the store is unavailable.
 type OptionsOf[R, D any] struct {
 	// Key returns the key of a request. For net/http, [Key] adapts the functions of this package:
-	// Key(Header("X-Api-Key")). Default: [RemoteAddress]. Behind a proxy that is the address of the
-	// proxy: use [ClientAddress] there.
+	// Key(Header("X-Api-Key")). Default: [RemoteAddress]; behind a proxy, use [ClientAddress].
 	Key func(R) string
 
 	// Cost returns how many tokens a request takes. 0 lets the request pass uncharged, and
@@ -31,16 +30,16 @@ type OptionsOf[R, D any] struct {
 	//
 	//	Count: func(status int) bool { return status == http.StatusUnauthorized }
 	//
-	// The cost is taken before the handler runs, so that requests at the same time cannot pass the
-	// limit, and refunded when the handler writes another status. The response waits for that
-	// refund. While as many requests as the limit holds are in progress, the next one is denied,
-	// even if none of them counts in the end. The header fields of the response include its cost.
+	// The cost is taken before the handler runs, so that requests at the same time cannot exceed
+	// the limit. If the response does not count, the cost is refunded before the response is sent;
+	// its header fields show the limit without that refund. While as many requests as the limit
+	// holds are in progress, the next one is denied, even if none of them counts in the end.
 	//
-	// A handler that writes nothing has the status 200, one that hijacks the connection 101.
-	// Informational statuses such as 103 do not matter. A request stays charged if its handler
-	// panics, if its context ends before the status is written (the client has left), and if the
-	// refund fails (Observe gets the error). Count is called by the goroutine of the handler. With
-	// Count, the ResponseWriter is an [http.Flusher], [http.Hijacker] and io.ReaderFrom;
+	// A handler that writes nothing has the status 200, and a handler that hijacks the connection
+	// has 101. Informational statuses such as 103 do not matter. A request stays charged if its
+	// handler panics, if its context ends before the status is written (the client has left), or if
+	// the refund fails (Observe gets the error). Count is called by the goroutine of the handler.
+	// With Count, the ResponseWriter is an [http.Flusher], [http.Hijacker] and io.ReaderFrom;
 	// [http.ResponseController] has the rest, but there is no [http.Pusher]. Default: all count.
 	Count func(status int) bool
 
@@ -48,26 +47,26 @@ type OptionsOf[R, D any] struct {
 	// Default: no request.
 	Skip func(R) bool
 
-	// Denied writes the status and the body of the response to a denied request. The header
-	// fields are already set. denied holds the decisions of the limits that denied, at
-	// least one. It is not called if a fallback denies without having checked the limit, as
-	// fallback.Closed does: nothing is exceeded, and the response is a 503. Default: status 429
-	// with a problem document (RFC 9457).
+	// Denied writes the status and the body of the response to a denied request. The header fields
+	// are already set. denied holds the decisions of the limits that denied, at least one. It is
+	// not called if a fallback denies without having checked the limit, as fallback.Closed does:
+	// then no limit is exceeded, and the response is a 503. Default: status 429 with a problem
+	// document (RFC 9457).
 	Denied D
 
 	// FailClosed answers with status 503 if a request cannot be decided: the store is unavailable,
-	// or the function of NewLimiterFunc failed. Default: such requests pass uncharged. A request
-	// does not pass if its own context has ended, or if its limits are not valid. Set it if the
-	// function can fail. A fallback.Store decides while its store is unavailable, so only errors of
-	// the function remain. Under fallback.Closed the response is a 503, too, and under
-	// fallback.Local the header fields show this instance's share of the limit.
+	// or the function of NewLimiterFunc failed. Default: such requests pass uncharged, unless their
+	// own context has ended or their limits are not valid. Set it if that function can fail. With a
+	// fallback.Store, only errors of the function remain, because it decides while its store is
+	// unavailable: under fallback.Closed the response is a 503, too, and under fallback.Local the
+	// header fields show this instance's share of the limit.
 	FailClosed bool
 
 	// Timeout is how long a decision may take until the store counts as unavailable. The request
 	// may still be charged. Set it for a store across a network, to 50 ms for example, but not for
-	// a fallback.Store, which has its own. Default: only the timeout of the store's client: for
-	// redisstore.Open under a second, and seconds if thousands of requests come together; for a
-	// client of your own with the defaults of go-redis up to 10 s.
+	// a fallback.Store, which has a timeout of its own. Default: the timeouts of the store's
+	// client. With redisstore.Open, they end a decision within a second, or within seconds if
+	// thousands of requests come together. A client with the defaults of go-redis takes up to 10 s.
 	Timeout time.Duration
 
 	// Shadow decides and charges, but denies no request and sets no header field. Use it to

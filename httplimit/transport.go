@@ -27,8 +27,8 @@ type TransportOptions struct {
 	Cost func(*http.Request) int64
 
 	// Tokens makes a request to a model cost the tokens that the model uses: an estimate is
-	// reserved first, and settled by the response; see [Transport]. A request whose Cost is 0 costs
-	// nothing; other values of Cost do not count. Default: requests cost their Cost.
+	// reserved, and replaced by what the response reports; see [Transport]. A request whose Cost is
+	// 0 costs nothing; other values of Cost do not count. Default: requests cost their Cost.
 	Tokens *TokenCost
 
 	// MaxPause is the longest pause that a response can cause, at most a year. A longer one
@@ -36,25 +36,25 @@ type TransportOptions struct {
 	MaxPause time.Duration
 
 	// Permits limits how many requests arrive at an API in any window of a Period. A request that
-	// has a cost waits for a permit of its key and keeps it until a Period after the response, so
-	// no window of a Period has more arrivals than Permits allows. Without a response, the permit
-	// expires: its TTL must be at least the sum of a Period and the longest time from the
+	// has a cost waits for a permit of its key, and releases it a Period after the response. So in
+	// no window of a Period do more requests arrive than there are permits. Without a response, the
+	// permit expires: its TTL must be at least the sum of a Period and the longest time from the
 	// acquisition until a request arrives. If Base is an http.Transport, it sends each of these
-	// requests once, except that it may repeat a TRACE, and a request without a body that has an
+	// requests once. It may repeat only a TRACE, or a request without a body that has an
 	// Idempotency-Key. Default: none.
 	Permits *concurrency.Limiter
 
 	// Period is the period of the API's limit. Required with Permits.
 	Period time.Duration
 
-	// FailOpen sends requests without waiting while the store is unavailable; pauses that
-	// this process was asked for still apply. Default: RoundTrip returns the error of the
-	// store, as [headgate.Limiter.Wait] does.
+	// FailOpen sends requests without waiting while the store is unavailable; pauses that responses
+	// to this process asked for still apply. Default: RoundTrip returns the error of the store, as
+	// [headgate.Limiter.Wait] does.
 	FailOpen bool
 
-	// Observe is called with each pause that a response asks for, and with each error of
-	// the store. The pause is 0 if the error has nothing to do with one. It must be safe
-	// for concurrent use. Default: none.
+	// Observe is called with each pause that a response asks for, and with each error of the store.
+	// The pause is 0 if the error concerns no pause. It must be safe for concurrent use. Default:
+	// none.
 	Observe func(r *http.Request, pause time.Duration, err error)
 }
 
@@ -96,14 +96,16 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 //
 //	client := &http.Client{Transport: transport}
 //
-// Requests of a key are sent in the order in which they came, unless the store does not book ahead
-// ([headgate.ErrNoBooking]): then each request asks again after a RetryAfter. A request whose start
-// time comes during a pause waits for the end of the pause, and is sent after all requests that
-// have a start time. If that start time, or the end of the pause, is after the deadline of its
-// context, which includes the Timeout of the http.Client, RoundTrip fails at once with a
-// [headgate.DeadlineError], and charges nothing. A loop that sends the next request at once after
-// this error uses a whole CPU: end or pause the loop. With Permits, a request may wait for a permit
-// until its deadline, and fails with the error of its context.
+// Requests of a key are sent in the order in which they came. If the store does not book ahead
+// ([headgate.ErrNoBooking]), there is no order: each request asks again after a RetryAfter. A
+// request whose start time comes during a pause gives that start time up. It waits for the end of
+// the pause, and is sent after all requests that have a start time then.
+//
+// A request must be sent before the deadline of its context, which includes the Timeout of the
+// http.Client. If its start time or the end of a pause is later, RoundTrip fails at once with a
+// [headgate.DeadlineError], and charges nothing. A loop that then sends the next request at once
+// uses a whole CPU: end or pause the loop. With Permits, a request that gets no permit before its
+// deadline fails with the error of its context.
 //
 // # Pauses
 //
@@ -119,34 +121,34 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 // the store, the pause that remains is sometimes not the longest of these pauses, and another
 // process may briefly see a longer one.
 //
-// The response is returned unchanged, and nothing is sent again: to retry, send the request again;
-// it then waits. Recording a pause delays a response by at most 100 ms. If the store takes longer,
+// The response is returned unchanged, and nothing is sent again: to retry, send the request again,
+// and it waits. Recording a pause delays a response by at most 100 ms. If the store takes longer,
 // this process alone keeps the pause.
 //
 // # Tokens
 //
-// With Tokens, a request to OpenAI, Anthropic, Gemini, or to a server with one of their APIs
-// reserves Output x its max_tokens (max_completion_tokens, max_output_tokens, maxOutputTokens) +
-// Input x a quarter of the bytes of its body, and without such a field the Estimate; but at most
-// what the limits can hold. RoundTrip reads the first MiB of the body for that, and sends it
-// unchanged.
+// With Tokens, a request to OpenAI, Anthropic, Gemini, or to a server with one of their APIs first
+// reserves tokens: Output x its max_tokens + Input x a quarter of the bytes of its body. The field
+// may also be max_completion_tokens, max_output_tokens or maxOutputTokens. Without such a field,
+// the request reserves the Estimate. It never reserves more than the limits can hold. RoundTrip
+// reads the first MiB of the body for that, and sends the body unchanged.
 //
 // When the body of the response has been read or is closed, the usage that it reports is charged
-// instead of what was reserved: what was not used is returned, and what was used beyond it delays
-// later requests. Each part of the body passes at once; the end waits for the store for at most
-// 100 ms. A response without usage, a body that is closed before its end, and an error of the Base
-// cost what was reserved, or what was reported until then if that is more. A status of 400 or above
-// without usage, and a server to which there is no connection, cost nothing.
+// instead of what was reserved. Unused tokens are returned; tokens used beyond the reservation
+// delay later requests. Each part of the body passes at once; the end waits for the store for at
+// most 100 ms. If the response has no usage, if its body is closed before its end, or if the Base
+// fails, the request costs what was reserved, or what was reported until then if that is more. A
+// status of 400 or above without usage costs nothing, and neither does a failure to connect.
 //
-// Without refill, a limit of N is never exceeded if no response uses more than was reserved for it.
-// Otherwise it is exceeded by at most the sum of the excesses. A request that waits keeps its start
-// time: tokens that are returned meanwhile let the requests after it start earlier.
+// As long as no tokens refill, a limit is exceeded only by what responses use beyond their
+// reservations. A request that waits keeps its start time, even if tokens are returned meanwhile:
+// only requests that come later start earlier.
 //
 // # Round trips to the store
 //
-// A request takes one round trip, which reads the pause and reserves. If it had to wait, it reads
-// the pause again. A response that asks for a pause takes two more, Permits take two, and Tokens
-// take one.
+// A request takes one round trip, which reads the pause and reserves. If the request had to wait,
+// it reads the pause again, in a second one. A response that asks for a pause takes two more,
+// Permits take two more, and Tokens take one more.
 type Transport struct {
 	options TransportOptions
 	limiter *headgate.Limiter
@@ -188,8 +190,8 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// TargetHost returns the host that a request is sent to as a key. It contains the port unless that
-// is the default of the scheme. Upper case and a dot at the end make no difference.
+// TargetHost returns a key: the host to which a request is sent. The key contains the port unless
+// that is the default of the scheme. Upper case and a dot at the end make no difference.
 func TargetHost(r *http.Request) string {
 	if r.URL == nil {
 		return ""

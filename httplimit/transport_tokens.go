@@ -16,8 +16,8 @@ import (
 
 // TokenCost is what a request to a model costs: a weighted sum of the tokens that it uses.
 type TokenCost struct {
-	// Estimate is reserved for a request that has no bound for its answer, such as max_tokens. At
-	// least 1.
+	// Estimate is reserved for a request without a field that bounds its answer, such as
+	// max_tokens. At least 1.
 	Estimate int64
 
 	// Input is the weight of the tokens that the model reads, Output of the tokens that it writes,
