@@ -45,8 +45,8 @@ func (d Decision) Within(wait time.Duration) bool {
 	return d.RetryAfter <= wait && d.Limit.rule != nil
 }
 
-// Degraded reports that a fallback, not the store, decided. Limit is then this instance's share of
-// the limit ([Limit.Share]), and Remaining and the waits are of that share.
+// Degraded reports whether a fallback, not the store, decided. Limit is then this instance's share
+// of the limit ([Limit.Share]), and Remaining and the waits are of that share.
 func (d Decision) Degraded() bool { return d.Limit.rule != nil && d.Limit.rule.ShareOf != "" }
 
 // Unchecked reports whether a fallback decided without checking a limit. Neither the store nor a

@@ -23,7 +23,7 @@ var ErrBadState = errors.New("headgate: the stored value is not a state of the l
 var ErrNoBooking = errors.New("headgate: the store does not book ahead")
 
 // InvalidError reports which input was wrong, and what would be accepted instead. Constructors,
-// methods and [Store]s return it for wrong input, before anything is charged.
+// methods and every [Store] return it for wrong input, before anything is charged.
 type InvalidError struct {
 	Field string // the wrong input, such as "capacity" or "request 2: capacity"
 	Value string // what was given
@@ -35,10 +35,10 @@ func (e *InvalidError) Error() string {
 	return "headgate: " + e.Field + " is " + e.Value + "; want " + e.Want
 }
 
-// Unavailable reports whether err, an error of a [Store], means that it could not decide. It is
-// false for nil, [ErrNoBooking], an [InvalidError] and a [DeadlineError], and true for all others.
-// So first check errors that do not come from a store: a context that has ended, gate.ErrClosed,
-// concurrency.ErrExpired and ErrReleased, and the errors of a [LimitsFunc] of yours.
+// Unavailable reports whether err, an error of a [Store], means that the store could not decide. It
+// is false for nil, [ErrNoBooking], an [InvalidError] and a [DeadlineError], and true for all
+// others. So first check errors that do not come from a store: a context that has ended,
+// gate.ErrClosed, concurrency.ErrExpired and ErrReleased, and the errors of your [LimitsFunc].
 func Unavailable(err error) bool {
 	_, invalid := errors.AsType[*InvalidError](err)
 	_, late := errors.AsType[*DeadlineError](err)

@@ -125,7 +125,7 @@ func (l Limit) Burst(n int64) Limit {
 // the limit says. A window of another length is another limit, and starts empty.
 //
 // A bucket that gets no request until it is full under the old numbers is full under the new ones,
-// too. In two cases, that is so even if requests came and were denied: see
+// too. In two cases, it is full even if requests came and were denied: see
 // docs/design/exactness.md.
 //
 // If the rate of a limit is raised briefly and then restored, its keys may have full buckets.
@@ -183,8 +183,8 @@ func (l Limit) Capacity() int64 { return l.terms().Capacity }
 // Refill is the number of tokens that a bucket gains each Period; 0 for windows.
 func (l Limit) Refill() int64 { return l.terms().Refill }
 
-// Period returns the refill period of a bucket, or the length of a window. For a calendar window
-// it returns the longest possible length: 24 hours, 7, 31 or 366 days.
+// Period returns the refill period of a bucket, or the length of a window. For a calendar window,
+// it returns 24 hours, 7, 31 or 366 days, whatever the length of the current window.
 func (l Limit) Period() time.Duration { return l.terms().Every }
 
 type terms = algorithm.Terms

@@ -12,7 +12,7 @@ import (
 // request is denied with [Never].
 func Daily(n int64) Limit { return calendar(n, algorithm.Day) }
 
-// Weekly grants n in each week of a calendar, which begins on Monday; see [Daily].
+// Weekly grants n in each week of a calendar, from Monday to Sunday; see [Daily].
 func Weekly(n int64) Limit { return calendar(n, algorithm.Week) }
 
 // Monthly grants n in each month of a calendar; see [Daily], [Limit.Anchored].

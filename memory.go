@@ -36,8 +36,8 @@ type Memory struct {
 func NewMemory() *Memory { return NewMemorySize(0) }
 
 // NewMemorySize makes a store with room for the given number of keys, 0 for 4 million. There is
-// room for up to a tenth more. When it is full, new keys share extra slots: one for each limit, and
-// at most keys/4 + 20. A negative number panics.
+// room for up to a tenth more. When the store is full, new keys share extra slots: one for each
+// limit, and at most keys/4 + 20. A negative number panics.
 func NewMemorySize(keys int) *Memory {
 	if keys < 0 {
 		panic(invalid("keys", int64(keys), "at least 0"))

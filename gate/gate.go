@@ -69,8 +69,8 @@ const (
 )
 
 // New returns a gate through which at most n tokens pass in any window of length period. It returns
-// a [headgate.InvalidError] unless n is from 1 to 2^50 and period above 0 and at most 285 years.
-// With short periods fewer than n pass: prefer 1000 in 100 ms to 1 in 100 microseconds.
+// a [headgate.InvalidError] unless n is from 1 to 2^50, and period is above 0 and at most 285
+// years. With short periods, fewer than n pass: prefer 1000 in 100 ms to 1 in 100 microseconds.
 //
 // A gate makes its period up to 25 microseconds longer, because a caller runs a little after its
 // pass. It does not in a [testing/synctest] bubble, where time does not advance while code runs.
@@ -146,7 +146,7 @@ func (g *Gate) waitAtMost(ctx context.Context, timeout time.Duration, n int64) e
 }
 
 // TryWait waits for at most timeout and reports whether the caller may go on. It returns false at
-// once, and charges nothing, if the caller would pass after that. A negative timeout is a
+// once, and charges nothing, if the caller would pass later than that. A negative timeout is a
 // [headgate.InvalidError]. Other errors are those of [Gate.Wait].
 func (g *Gate) TryWait(ctx context.Context, timeout time.Duration) (passed bool, err error) {
 	if timeout < 0 {

@@ -11,8 +11,8 @@ import (
 // NewReader returns a reader that reads from r at the pace of w, one token for each byte.
 //
 // Readers and writers that share one w get equal parts of its pace, if each always has bytes to
-// pass and a buffer for a chunk: at most 4 KiB, and at most 1/128 of what passes in a period. The
-// bytes of a single stream are spread evenly over the period instead of coming in bursts.
+// pass and a buffer for a chunk. A chunk is at most 4 KiB, and at most 1/128 of what passes in a
+// period. A single stream is spread evenly over the period instead of coming in bursts.
 //
 // Read reads first and then waits, so it takes tokens only for bytes that it has read. If waiting
 // fails, because ctx has ended or w was closed, Read returns that error, and the bytes that it has

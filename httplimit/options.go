@@ -13,9 +13,9 @@ type Options = OptionsOf[*http.Request, DenyFunc]
 // DenyFunc denies a request of net/http: see [OptionsOf.Denied].
 type DenyFunc = func(w http.ResponseWriter, r *http.Request, denied []headgate.Decision)
 
-// OptionsOf are the options of every kind of server. R is its request, and D the function that
-// denies one. The zero OptionsOf limits each client address at a cost of 1 per request, sets all
-// header fields, and lets requests pass while the store is unavailable.
+// OptionsOf are the options of every kind of server. R is a request, and D the function that denies
+// it. The zero OptionsOf limits each client address at a cost of 1 per request, sets all header
+// fields, and lets requests pass while the store is unavailable.
 type OptionsOf[R, D any] struct {
 	// Key returns the key of a request. For net/http, [Key] adapts the functions of this package:
 	// Key(Header("X-Api-Key")). Default: [RemoteAddress]; behind a proxy, use [ClientAddress].
