@@ -29,8 +29,8 @@ func newCheck() *cobra.Command {
 	q := new(query)
 	cmd := q.command("check", " [--cost N]", q.take)
 	cmd.Short = "Decide one request, and charge it if it is allowed"
-	cmd.Long = `Decide one request, and charge it if it is allowed. With several limits, all of them
-must allow it, or none is charged. The exit code is 0 if allowed, 1 if denied.`
+	cmd.Long = `Decide one request, and charge it if it is allowed. If one of several limits denies
+it, nothing is charged to any of them. The exit code is 0 if allowed, 1 if denied.`
 	cmd.Flags().Int64Var(&q.cost, "cost", 1, "charge `N` tokens (0: peek, negative: refund)")
 	return cmd
 }

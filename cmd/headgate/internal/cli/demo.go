@@ -49,7 +49,7 @@ in the store of --store.`,
 	flags.SortFlags = false
 	flags.IntVar(&f.port, "port", 8080, "serve on port `N` (0: any free port)")
 	flags.StringVar(&f.host, "host", "127.0.0.1",
-		"serve on the address `HOST` of this machine; 0.0.0.0 is all of them. "+
+		"serve on the address `HOST` of this machine (0.0.0.0: all addresses). "+
 			"An address that is not loopback lets other machines connect")
 	f.store.flag(cmd)
 	flags.StringVar(&f.redis, "redis", "", "keep limits in the Redis at `URL`, as --store does")

@@ -15,24 +15,24 @@ import (
 const keysHelp = `List the keys of a store, each with its state under a limit, as peek shows it.
 Nothing is charged. Keys that are in their initial state are not kept, and so not listed.
 
-The store keeps the text of a limit that has no name. Of a limit that has a name, it keeps
-only the name. So give a limit that has a name by --limit, such as login=5/h. Otherwise the
-listing shows what was used when the key was last charged. --limit also leaves out all
-other limits.
+The store knows the numbers of a limit without a name, but not those of a limit with a name.
+Give the numbers of a named limit by --limit, such as login=5/h. Otherwise, the listing shows
+what was used when the key was last charged. If --limit is given, the keys of all other
+limits are left out.
 
 --denied lists only the keys that are at their limit now. A store keeps no record of denials,
 so the listing cannot show how often a key was denied. Use watch to repeat the listing:
 
   watch headgate keys --denied
 
-In PATTERN, * is any text, ? is any byte, and [ab] is one of several bytes.
+In PATTERN, * is any text, ? is any byte, and [ab] is the byte a or b.
 
-If HEADGATE_KEY_SECRET has the secret of hashed keys, the listing has hashes, and --match
+If HEADGATE_KEY_SECRET has the secret of hashed keys, the listing shows hashes, and --match
 takes a whole key instead of a pattern.
 
 The store is read in short steps and is not blocked. Keys that change meanwhile may be
 missed or listed twice. Values that are not states, such as those of another program, are
-left out; headgate check reports them. With --json, each line is an object.`
+left out; headgate check reports an error for such a key. With --json, each line is an object.`
 
 // keysFlags are the flags of keys as given.
 type keysFlags struct {

@@ -7,9 +7,9 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/report"
 )
 
-const replayHelp = `Run the requests of access logs against limits that are not live yet, each
-at the time it was recorded, and report which keys would have been denied. Several limits are
-compared side by side.
+const replayHelp = `Run the requests of access logs against limits that are not live yet, and report
+which keys would have been denied. Each request is decided at its time in the log. Several
+limits are compared side by side.
 
 Logs may be in the combined or common format or JSON lines, plain or gzip. The format of
 each is detected. Use - for standard input. If a log is piped in, FILE may be omitted.
@@ -22,11 +22,14 @@ that were joined by zcat *.gz have such lines, so name the files instead.
 IPv6 clients are limited by their /64 network.
 
 With --config and --against, compare two versions of the rules of headgate serve: report the
-clients with requests that only the new rules deny. The exit code is 1 if their share is above
---max-denied, and 3 if --max-denied is given and the logs have no requests. An access log
-cannot decide a rule that has a header field, a cookie, permits or max_wait, or whose cost or
-count depends on the response. If there is such a rule, the exit code is 3, too. --exclude
-leaves a rule or a domain out of both versions.`
+clients with requests that only the new rules deny. If more than --max-denied of all clients
+have such requests, the exit code is 1. If the logs have no requests, the exit code is 3 with
+--max-denied, and 0 without it.
+
+An access log cannot decide a domain of Envoy, or a rule with a header field, a cookie,
+permits, max_wait, or a cost or count that depends on the response. If the files have such a
+rule or a domain, the exit code is 3, with and without --max-denied. --exclude leaves a rule or
+a domain out of both versions.`
 
 const replayExample = `  headgate replay --limit 60/m access.log access.log.1.gz
   headgate replay --limit 60/m --limit "10/s burst 50" --by ip,path access.log

@@ -30,11 +30,12 @@ func (f *reviewFlags) flags(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.after, "config", nil,
 		"read the new rules from `PATH`, a file or a directory; may be repeated")
 	flags.StringArrayVar(&f.before, "against", nil,
-		"compare with the rules in `PATH` that are in force now; may be repeated")
+		"read the old rules, which are in force now, from `PATH`; may be repeated")
 	flags.StringArrayVar(&f.exclude, "exclude", nil,
-		"leave the rule or domain `NAME` out of both; may be repeated")
+		"leave the rule or domain `NAME` out of both versions; may be repeated")
 	flags.StringVar(&f.maxDenied, "max-denied", "",
-		"exit with 1 if more than this `SHARE` of the clients are denied more, such as 0.1%")
+		"exit with 1 if more than `SHARE` of the clients, such as 0.1%, have requests that only "+
+			"the new rules deny")
 }
 
 // wanted reports whether two versions are to be compared.

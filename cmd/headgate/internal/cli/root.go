@@ -18,8 +18,8 @@ A limit is written as count/period, with an optional burst and algorithm:
   100/m    10/s burst 50    1000/d fixed-window    60/m sliding-log
 headgate help limits lists all forms.
 
-The store is named by --store or by the environment variable HEADGATE_STORE, which keeps a
-password out of the list of processes.
+The store is named by --store or by the environment variable HEADGATE_STORE. The variable
+keeps a password out of the list of processes.
 
 Exit codes: 0 allowed, 1 denied, 2 usage error, 3 failed (a file cannot be read, a
 store is unavailable), 130 interrupted, 143 terminated. demo and serve exit with 0
@@ -34,15 +34,15 @@ const limitsHelp = `A limit is written as [NAME=]COUNT/PERIOD [burst CAPACITY] [
   1000/d fixed-window    1000 in each day (UTC)
   60/m sliding-window    about 60 in any minute
   5/1h30m sliding-log    never more than 5 in any 90 minutes
-  1000/month             1000 in each month (UTC); also year, and day or week with a zone
+  1000/month             1000 in each month (UTC); also year; with tz, also day or week
   9/day tz Europe/Rome   9 in each day of a time zone
   9/month anchor 17      9 from each 17th of a month; for a year: anchor 04-06
   api=100/m              a limit with the name api, which keeps its state if its numbers change
 
 ALGORITHM is token-bucket unless given; gcra and leaky-bucket are other names of it. PERIOD is
-a unit or whole numbers with units: us, ms, s, m, h, d, w. In pipe and exec, COUNT/PERIOD alone
-never passes more than COUNT in any PERIOD: it is a sliding-log, or a bucket if COUNT is above
-65535 (with --bytes: 100 or more).`
+a unit or whole numbers with units: us, ms, s, m, h, d, w. pipe and exec read COUNT/PERIOD alone
+as a sliding-log, which never passes more than COUNT in any PERIOD. If COUNT is above 65535 (with
+--bytes: above 99), they use a bucket, which also passes at most COUNT in any PERIOD.`
 
 // verbs are the names of the verbs, for errors.
 const verbs = "check, demo, exec, keys, peek, pipe, replay, reset, serve, size, version"

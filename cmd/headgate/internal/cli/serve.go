@@ -27,9 +27,9 @@ const serveHelp = `Serve limits to every language and gateway: Envoy's rate limi
 HTTP/JSON, forward auth for nginx, Caddy, HAProxy and Traefik, and a reverse proxy.
 Without --config, serve one example rule from memory and print commands to try.
 
-Each flag has an environment variable: HEADGATE_STORE for --store. Separate the values of a
-list with commas. A flag overrides its variable, a variable overrides the rules file, and the
-file overrides the default.
+Each flag has an environment variable, such as HEADGATE_STORE for --store. Separate several
+values in a variable with commas. A flag overrides its variable, a variable overrides the
+rules file, and the file overrides the default.
 
 With --envoy-env, or if the program is named ratelimit, serve also reads the environment
 variables of envoyproxy/ratelimit, and uses its defaults.

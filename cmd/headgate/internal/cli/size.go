@@ -11,19 +11,19 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/report"
 )
 
-const sizeHelp = `Find the smallest limits that the requests of access logs need: those that
-deny at most 0, 0.01, 0.1 and 1% of the requests. Propose three or four of them, and
-report what each would have denied. The results are exact: headgate replay denies the
-same requests.
+const sizeHelp = `Find the smallest limits that deny at most 0, 0.01, 0.1 and 1% of the requests
+of access logs. Propose three or four of them, and report what each would have denied. The
+results are exact: headgate replay denies the same requests.
 
-Limits are token buckets. For each period, size finds the smallest n for n/period; for a
-rate, the smallest burst. It proposes limits of one period:
-the one whose limits have the smallest product of burst and rate.
+Limits are token buckets. For each period, size finds the smallest n for n/period. For each
+rate, it finds the smallest burst. All proposed limits have the same period: the period whose
+limits have the smallest product of burst and rate.
 
 Logs are read as by headgate replay: combined or common format or JSON lines, plain or
 gzip. Use - for standard input. If a log is piped in, FILE may be omitted. Files are merged
-by time and may be named in any order. If over 1% of the lines are late by more
-than --reorder, the numbers are wrong, and the exit code is 3.
+by time and may be named in any order. A line is late if a line with a later time stands
+before it. If over 1% of the lines are late by more than --reorder, the numbers are wrong, and
+the exit code is 3.
 
 IPv6 clients are limited by their /64 network.`
 
@@ -51,10 +51,10 @@ func newSize(args []string) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.pers, "per", nil,
 		"find n/`PERIOD`, such as 1m or 1h30m; repeat it for several "+
-			"(default 1s, 10s, 1m, 15m and 1h)")
+			"(default: 1s, 10s, 1m, 15m and 1h)")
 	flags.StringArrayVar(&f.rates, "rate", nil,
 		"find the burst for `RATE`, such as 10/s; repeat it for several "+
-			"(default the rates of the proposals and of the limit to try)")
+			"(default: the rates of the proposals and of the limit to try)")
 	f.flags(cmd, args)
 	return cmd
 }
