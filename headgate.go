@@ -1,8 +1,8 @@
 // Package headgate limits rates in one process, or across a fleet that shares a Redis.
 //
-// A [Limit] is the rule, such as "100 per minute, burst 20". A [Store] keeps what each key has
-// used, and decides: [Memory] does both in this process, and package redisstore does both in a
-// Redis. A [Limiter] is a store with one or more limits:
+// A [Limit] says how much a key may use, such as "100 per minute, burst 20". A [Store] keeps what
+// each key has used, and decides: [Memory] in this process, and package redisstore in a Redis. A
+// [Limiter] is a store with one or more limits:
 //
 //	store := headgate.NewMemory() // room for 4 million keys
 //	limiter, err := headgate.NewLimiter(store, headgate.PerMinute(100).Burst(20))
