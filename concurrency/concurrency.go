@@ -80,18 +80,18 @@ func (l *Limiter) TTL() time.Duration { return l.ttl }
 // permit is nil and Decision.RetryAfter is the time to retry. Callers that wait for key in this
 // Limiter are served first.
 //
-// If ctx has ended, Acquire returns its error and acquires nothing. Any other error is the
-// store's. A permit that was acquired although Acquire returned an error is released in the
-// background, or else expires.
+// If ctx has ended, Acquire returns its error and acquires nothing. Any other error is the store's.
+// If a permit was acquired although Acquire returned an error, it is released in the background or
+// expires.
 func (l *Limiter) Acquire(ctx context.Context, key string) (*Permit, Decision, error) {
 	return l.AcquireLeaving(ctx, key, 0)
 }
 
 // AcquireLeaving is [Limiter.Acquire], but denies unless at least headroom permits of key stay
 // free. So callers of several classes share the permits: critical callers leave 0, and batch jobs
-// leave some. It is strict: callers that leave headroom get no permit while others use the rest. If
-// headroom is the limit or more, RetryAfter is [headgate.Never]. A negative headroom is a
-// [headgate.InvalidError].
+// leave some. Callers that leave headroom get no permit while all permits outside their headroom
+// are in use. If headroom is the limit or more, RetryAfter is [headgate.Never]. A negative headroom
+// is a [headgate.InvalidError].
 func (l *Limiter) AcquireLeaving(
 	ctx context.Context, key string, headroom int64,
 ) (*Permit, Decision, error) {

@@ -62,7 +62,7 @@ func (m *Memory) AcquirePermit(_ context.Context, r Request) (Decision, error) {
 	return Decision{Limit: r.Limit, InUse: int64(len(ps)), RetryAfter: after}, nil
 }
 
-// RenewPermit implements [Store], with errors as AcquirePermit.
+// RenewPermit implements [Store]. It returns the errors of AcquirePermit.
 func (m *Memory) RenewPermit(_ context.Context, r Request) (held bool, err error) {
 	s, now, err := m.lock(&r)
 	if err != nil {
@@ -78,7 +78,7 @@ func (m *Memory) RenewPermit(_ context.Context, r Request) (held bool, err error
 	return i >= 0, nil
 }
 
-// ReleasePermit implements [Store], with errors as AcquirePermit.
+// ReleasePermit implements [Store]. It returns the errors of AcquirePermit.
 func (m *Memory) ReleasePermit(_ context.Context, r Request) (held bool, err error) {
 	s, now, err := m.lock(&r)
 	if err != nil {

@@ -61,11 +61,11 @@ func (p *Permit) Release(ctx context.Context) error { return p.ReleaseAfter(ctx,
 // ReleaseAfter keeps the permit in use for a period from now, whatever its TTL, and then releases
 // it. The period is from 0 to 8760h.
 //
-// It keeps the limit of an API that counts requests as they arrive. If each call has one of n
-// permits and calls ReleaseAfter when it has the response, no window of a period contains more than
-// n arrivals, however long requests take. A request without a response may still arrive: let its
-// permit expire. The TTL must be at least the sum of the period and the longest time from the
-// acquisition until a request arrives.
+// It is for calls of an API that counts requests as they arrive. If each call has one of n permits,
+// and ReleaseAfter is called with the response, at most n requests arrive in any window of one
+// period, however long they take. A request without a response may still arrive: let its permit
+// expire. The TTL must be at least the sum of the period and the longest time from the acquisition
+// until a request arrives.
 func (p *Permit) ReleaseAfter(ctx context.Context, period time.Duration) error {
 	r := p.request
 	r.After = period
@@ -127,8 +127,8 @@ func (p *Permit) Renew(ctx context.Context) error {
 
 // Keep renews the permit whenever a third of its TTL has passed, until it is released or cancel is
 // called. It starts a goroutine for that. Run the work under the context that Keep returns. That
-// context ends when ctx ends, when Release is called, and when the permit expires or may expire
-// because the store does not answer. [context.Cause] is then ErrReleased or ErrExpired.
+// context ends when ctx ends, when Release is called ([context.Cause] is then ErrReleased), and
+// when the permit expires, or may expire because the store does not answer (ErrExpired).
 //
 // Calling cancel does not release the permit.
 func (p *Permit) Keep(ctx context.Context) (kept context.Context, cancel context.CancelFunc) {

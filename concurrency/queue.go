@@ -9,11 +9,11 @@ import (
 // order in which they came. If several processes wait for a key, each has a line of its own; the
 // order between processes is not kept.
 //
-// Wait returns the error of ctx if ctx ends first. It returns an error of the store, as Acquire
-// does, and does not retry; then the next caller in line asks the store. While a store is
-// unavailable all callers that wait fail, one after the other.
+// Wait returns the error of ctx if ctx ends first. Like Acquire, it returns an error of the store
+// and does not retry. The next caller in line then asks the store. So while the store is
+// unavailable, all callers that wait fail, one after the other.
 //
-// Wait does not poll. The first in line asks again when the store reports that any process
+// Wait does not poll. The first caller in line asks again when the store reports that any process
 // released a permit, or when enough permits have expired.
 func (l *Limiter) Wait(ctx context.Context, key string) (*Permit, error) {
 	if err := ctx.Err(); err != nil {

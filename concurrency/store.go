@@ -76,7 +76,7 @@ type Store interface {
 
 	// ReleasePermit releases the permit of r and no other. If it was not in use any more, held is
 	// false. If ctx has ended, the permit is released nevertheless. With After, the permit stays in
-	// use for that time instead of its TTL, and loses its ID: no call changes it.
+	// use for that time instead of its TTL. It loses its ID, so no later call changes it.
 	ReleasePermit(ctx context.Context, r Request) (held bool, err error)
 
 	// WatchPermits sends to wake, without blocking, when a permit of key may have been released

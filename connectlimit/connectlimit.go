@@ -37,7 +37,7 @@ type Call struct {
 // Context returns the context of the call.
 func (c *Call) Context() context.Context { return c.ctx }
 
-// Key adapts a key function of httplimit to a call. Its path is the procedure; it has no host.
+// Key adapts a key function to calls: the path of a call is its procedure, and the host is empty.
 func Key(k httplimit.KeyFunc) func(*Call) string {
 	return func(c *Call) string { return k(request{c}) }
 }

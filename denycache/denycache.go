@@ -42,11 +42,11 @@ const (
 // other requests are then allowed, with Remaining 0 and no waits: these requests were not the
 // reason. RetryAfter of the group may be too short if another limit would deny for longer.
 //
-// Peeks, refunds, costs (with headroom) above the capacity, requests with MaxWait, At or Force, and
-// keys of over 1,024 bytes go to the store. A group that contains one of these goes there, too.
+// These go to the store: peeks, refunds, requests with MaxWait, At or Force, keys of over 1,024
+// bytes, costs that (with headroom) exceed the capacity, and groups that contain one of these.
 //
-// A lease goes around a denycache, and a fallback goes inside. A denial by the share of a fallback
-// is not remembered.
+// A lease goes around a denycache, and a denycache around a fallback. A denial by the share of a
+// fallback is not remembered.
 type Store struct {
 	store  headgate.Store
 	clock  clock.Clock

@@ -37,7 +37,7 @@ func Key(k httplimit.KeyFunc) func(*echo.Context) string {
 
 // New makes a middleware. With Count, the cost is refunded after the handler returns; the client
 // may get the response before the refund. If the handler returns an error, the HTTPErrorHandler of
-// the app writes the response before the refund, because the status decides. New returns a
+// the app writes the response before the refund, which depends on the status. New returns a
 // [headgate.InvalidError] if l is nil or the options are invalid.
 func New(l *headgate.Limiter, o Options) (echo.MiddlewareFunc, error) {
 	if o.Key == nil {
@@ -70,8 +70,8 @@ func New(l *headgate.Limiter, o Options) (echo.MiddlewareFunc, error) {
 	}, nil
 }
 
-// NewStore makes a store for [middleware.RateLimiter], which chooses the key and the response, and
-// takes an error of the store for a denial. Allowed and denied responses get all header fields.
+// NewStore makes a store for [middleware.RateLimiter]. That middleware chooses the key and the
+// response. It denies if the store fails. Allowed and denied responses get all header fields.
 func NewStore(l *headgate.Limiter) middleware.RateLimiterStore { return store{l} }
 
 type store struct{ limiter *headgate.Limiter }

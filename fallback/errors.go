@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// ErrDegraded is wrapped by the error of a call that only the store can answer, while it is
+// ErrDegraded is wrapped by the error of a call that only the store can answer, if the store is
 // unavailable.
 //
 // The error also wraps the store's error, unless that is the error of a context, such as that of

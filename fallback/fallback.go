@@ -1,7 +1,7 @@
 // Package fallback decides when a store across a network cannot.
 //
-// Its [Store] is put around another headgate.Store. It gives each decision a time budget, stops
-// calling a store that keeps failing (a circuit breaker), and decides meanwhile by its [Mode]:
+// Its [Store] is put around another headgate.Store. It gives each decision a time budget, and stops
+// calling a store that keeps failing (a circuit breaker). Without the store, its [Mode] decides:
 //
 //	store, err := fallback.New(redis, fallback.Options{
 //		Mode:      fallback.Local,
@@ -46,9 +46,9 @@ type Options struct {
 	Mode Mode
 
 	// Instances returns how many instances share the limits, this one included; less than 1 means
-	// that the number is unknown. A number too small grants too much, so count instances that are
-	// starting. It is called for each decision, by many goroutines. Required for Local, and
-	// invalid for other modes.
+	// that the number is unknown. A number that is too small grants too much, so count instances
+	// that are starting, too. It is called for each decision, by many goroutines. Required for
+	// Local, and invalid for other modes.
 	Instances func() int
 
 	// Local is the store for the mode Local. It is charged while the other store answers, too,

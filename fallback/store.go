@@ -39,8 +39,8 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 	return s.takeDegraded(ctx, r, why)
 }
 
-// TakeAll implements headgate.Store. Either the store decides all requests, or they are all decided
-// without it, as by Take.
+// TakeAll implements headgate.Store. Either the store decides all requests, or all are decided
+// without the store, as in Take.
 func (s *Store) TakeAll(
 	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
 ) error {

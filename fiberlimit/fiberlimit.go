@@ -48,8 +48,8 @@ func (r request) Field(name string) []string {
 }
 
 // New makes a middleware. With Count, the middleware calls Fiber's ErrorHandler if the handlers
-// return an error, and refunds the cost before the response is sent. Fiber does not report that a
-// client has left: then the status decides as for others. It returns a [headgate.InvalidError] if l
+// return an error, and refunds the cost before the response is sent. Fiber does not report if a
+// client has left, so Count gets the status then, too. New returns a [headgate.InvalidError] if l
 // is nil or the options are invalid.
 func New(l *headgate.Limiter, o Options) (fiber.Handler, error) {
 	key := Key(httplimit.RemoteAddress)

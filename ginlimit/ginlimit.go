@@ -20,12 +20,12 @@ import (
 // such as the user that an earlier middleware found.
 type Options = httplimit.OptionsOf[*gin.Context, DenyFunc]
 
-// DenyFunc denies a request: see [httplimit.OptionsOf.Denied]. The handlers after the middleware
-// are aborted already.
+// DenyFunc denies a request: see [httplimit.OptionsOf.Denied]. It is called after the handlers
+// behind the middleware were aborted.
 type DenyFunc = func(c *gin.Context, denied []headgate.Decision)
 
-// Key adapts a key function of httplimit to Gin. The address of the client is that of
-// httplimit: Gin's own ClientIP trusts every client unless its proxies are set.
+// Key adapts a key function of httplimit to Gin. The address of the client is that of httplimit:
+// Gin's own ClientIP trusts every client, unless you set the trusted proxies.
 func Key(k httplimit.KeyFunc) func(*gin.Context) string {
 	key := httplimit.Key(k)
 	return func(c *gin.Context) string { return key(c.Request) }
@@ -33,7 +33,7 @@ func Key(k httplimit.KeyFunc) func(*gin.Context) string {
 
 // New makes a middleware. A denied request is aborted: no handler after the middleware runs. With
 // Count, the cost is refunded after the handlers return; the client may get the response before the
-// refund. It returns a [headgate.InvalidError] if l is nil or the options are invalid.
+// refund. New returns a [headgate.InvalidError] if l is nil or the options are invalid.
 func New(l *headgate.Limiter, o Options) (gin.HandlerFunc, error) {
 	if o.Key == nil {
 		o.Key = Key(httplimit.RemoteAddress)

@@ -20,7 +20,7 @@ type ClientOptions struct {
 	Key func(ctx context.Context, target, fullMethod string) string
 
 	// Cost returns how many tokens a call takes: message is its request, nil when a stream begins.
-	// A call of cost 0 waits only for the end of a pause. Default, and for a cost below 0: 1.
+	// A call of cost 0 waits only for the end of a pause. A cost below 0 counts as 1. Default: 1.
 	Cost func(fullMethod string, message any) int64
 
 	// MaxPause is the longest pause that an answer can cause, at most a year. A longer one is
@@ -39,10 +39,10 @@ type ClientOptions struct {
 // Client has the interceptors of a client: a call waits until its limits allow it, and until the
 // pauses that the server asked for are over.
 //
-// An answer RESOURCE_EXHAUSTED with a RetryInfo asks for a pause: the next calls of its key wait.
-// Pauses are kept in the limiter's store, as by [httplimit.Transport], so that all processes that
-// share the store keep them. The answer is returned unchanged, and nothing is sent again: to retry,
-// make a new call, which waits.
+// An answer RESOURCE_EXHAUSTED with a RetryInfo asks for a pause: the next calls with the same key
+// wait. Pauses are kept in the limiter's store, as by [httplimit.Transport], so that all processes
+// that share the store keep them. The answer is returned unchanged, and nothing is sent again: to
+// retry, make a new call, which waits.
 //
 // A call that could not be sent before its deadline fails at once with DEADLINE_EXCEEDED, and
 // charges nothing.
@@ -80,8 +80,8 @@ func (c *Client) Unary(
 	return err
 }
 
-// Stream is a grpc.StreamClientInterceptor that waits before a stream begins. An interceptor that
-// is nearer to the server, and returns an error instead of a stream, asks for no pause.
+// Stream is a grpc.StreamClientInterceptor that waits before a stream begins. If an interceptor
+// that runs after it returns an error and no stream, the error asks for no pause.
 func (c *Client) Stream(
 	ctx context.Context, description *grpc.StreamDesc, conn *grpc.ClientConn, method string,
 	streamer grpc.Streamer, options ...grpc.CallOption,

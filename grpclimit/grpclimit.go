@@ -133,9 +133,8 @@ func (s *Server) serve(c *Call, handler func() error) error {
 }
 
 // Messages is a grpc.StreamServerInterceptor that limits the messages that a stream receives, and
-// not the stream. RecvMsg returns the error of a message that is denied, and the handler should
-// return it. Every message counts, whatever the status of the stream. No metadata reports these
-// limits.
+// not the stream. For a denied message, RecvMsg returns an error, which the handler should return.
+// Every message counts, whatever the status of the stream. No metadata reports these limits.
 func (s *Server) Messages(
 	service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
 ) error {

@@ -58,19 +58,19 @@ type Options struct {
 //   - a change of the limit's numbers;
 //   - a loss of writes in the store, or a jump of its clock ahead.
 //
-// The processes may grant less. Tokens that are not used within the TTL are lost, also when a
+// The processes may grant less. Tokens that are not used are lost when their TTL ends or the
 // process ends. A lease also leaves part of each bucket unused: the tokens that flow in within a
 // TTL. So a burst on a hot key is granted 1 to 16% less than the capacity. A key with as many
 // requests as its limit allows is granted up to 3% less. docs/design/lease.md has the measurements.
 //
 // Tokens are prefetched for requests of [Store.Take] with a positive cost and no MaxWait, Headroom,
 // At or Force, under token buckets, stepped buckets, fixed windows and calendars whose capacity is
-// at least 16 / PrefetchFraction. All others go to the store, where prefetched tokens count as
-// taken. So a request with Headroom is granted only if its headroom is free, without the prefetched
-// tokens. Sliding windows and logs are not leased: they would forget a charge before its tokens are
-// used.
+// at least 16 / PrefetchFraction. All other requests go to the store, where prefetched tokens count
+// as taken. So a request with Headroom is granted only if its headroom is free, without the
+// prefetched tokens. Sliding windows and logs are not leased: they would forget a charge before its
+// tokens are used.
 //
-// A denycache and a fallback go inside, as docs/fleet.md explains.
+// A lease goes around a denycache, and a denycache around a fallback: see docs/fleet.md.
 type Store struct {
 	store    headgate.Store
 	fraction float64

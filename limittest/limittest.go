@@ -5,9 +5,9 @@
 //	}
 //
 // It compares the store with the vectors in testdata/vectors.txt and with a naive model of the
-// definitions, field by field, and it checks the invariants and the defects that other limiters
-// have had. If the store answers headgate.ErrNoBooking to requests that book ahead, it only checks
-// that these charge nothing.
+// definitions, field by field. It also tests invariants, and looks for defects that other limiters
+// have had. If the store answers headgate.ErrNoBooking to requests that book ahead, the suite only
+// checks that such requests charge nothing.
 //
 // The random tests use fixed seeds. With HEADGATE_SOAK set to a duration, each of them
 // uses random seeds for that long; HEADGATE_SEED repeats one seed.
@@ -21,7 +21,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Open returns a store without state, also without that of the stores that it returned before. The
+// Open returns a store without state. It does not share state with stores returned before. The
 // store must hold at least 20,000 keys. Clean up with t.Cleanup.
 type Open func(t *testing.T) headgate.Store
 

@@ -47,9 +47,9 @@ type Call struct {
 
 // New returns a store that answers as store does and reports each answer to observers.
 //
-// It reports the requests that it receives. Around another store these are the requests of callers;
-// inside another store, the requests of that store. If the observers have no functions, New returns
-// store itself. It returns a [headgate.InvalidError] if store is nil or a zero value.
+// It reports the requests that it receives. If another store is around it, these are the requests
+// that the other store sends. If the observers have no functions, New returns store itself. It
+// returns a [headgate.InvalidError] if store is nil or a zero value.
 func New(store headgate.Store, observers ...Observer) (headgate.Store, error) {
 	// A limiter accepts the same stores.
 	if _, err := headgate.NewLimiter(store, headgate.PerSecond(1)); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// MaxDeniedKey is the number of bytes that a [TopDenied] keeps of a key.
+// MaxDeniedKey is how many bytes of a key a [TopDenied] keeps at most.
 const MaxDeniedKey = 256
 
 const (
