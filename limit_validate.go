@@ -17,7 +17,8 @@ func (l Limit) Validate() error {
 	case l.valid():
 		return nil
 	case l == Unlimited():
-		return wrong("limit", "Unlimited", "no limits for a key that is not limited")
+		return wrong("limit", "Unlimited",
+			"a real limit, or NewLimiterFunc with a function that returns none")
 	case l.rule == nil || l.rule.Algorithm == 0:
 		return wrong("limit", "the zero Limit", "one made by a constructor or ParseLimit")
 	}
@@ -56,7 +57,7 @@ func check(t *terms) error {
 	}
 	most := t.MaxCapacity()
 	if most < 1 {
-		return wrong(period, t.Every.String(), "a shorter one, "+reason(t))
+		return wrong(period, t.Every.String(), "a shorter one "+reason(t))
 	}
 	if t.Capacity > most {
 		return invalid(count, t.Capacity, "at most "+strconv.FormatInt(most, 10)+" "+reason(t))
@@ -68,7 +69,11 @@ func check(t *terms) error {
 func reason(t *terms) string {
 	switch t.Algorithm {
 	case algorithm.TokenBucket:
-		rounder := strconv.FormatInt(rounder(t.Refill), 10)
+		refill := strconv.FormatInt(t.Refill, 10)
+		rounder := refill[:1] + strings.Repeat("0", len(refill)-1)
+		if rounder == refill {
+			return "to count this rate exactly"
+		}
 		return "to count this rate exactly; a rounder rate, such as " + rounder + ", allows more"
 	case algorithm.Stepped:
 		return "to count a period this long exactly; a token bucket allows more"
@@ -79,15 +84,6 @@ func reason(t *terms) string {
 	default:
 		return "to be counted exactly"
 	}
-}
-
-// rounder is n with all digits but its first replaced by zeros.
-func rounder(n int64) int64 {
-	power := int64(1)
-	for n/power >= 10 {
-		power *= 10
-	}
-	return n / power * power
 }
 
 func validName(s string) bool {

@@ -110,7 +110,8 @@ func (f *execFlags) run(ctx context.Context, cmd *cobra.Command, args []string) 
 	}
 	if !cmd.Flags().Changed("store") {
 		fmt.Fprintf(cmd.ErrOrStderr(), "headgate: warning: no store is given, so this command "+
-			"waits for no other; add --store or set %s: %s\n", variable("store"), wantStore)
+			"shares its limit with no other; add --store or set %s: %s\n",
+			variable("store"), wantStore)
 	}
 	if err := f.wait(ctx, l, cmd.ErrOrStderr()); err != nil {
 		return storeError(s, err)

@@ -86,8 +86,8 @@ func (f *replayFlags) compare(cmd *cobra.Command, files []string) error {
 	}
 	switch {
 	case most != nil && r.Requests == 0:
-		return errors.New("the logs have no requests, so they cannot decide --max-denied " +
-			f.review.maxDenied)
+		return errors.New("the logs have no requests, so there is nothing to compare with " +
+			"--max-denied " + f.review.maxDenied)
 	case r.above():
 		return errDenied
 	}
@@ -102,8 +102,8 @@ func (f *reviewFlags) check(cmd *cobra.Command) (most *float64, err error) {
 		}
 	}
 	if len(f.after) == 0 || len(f.before) == 0 {
-		return nil, usagef(cmd, "--config needs --against; want the new rules by --config, "+
-			"and those in force by --against")
+		return nil, usagef(cmd, "--config needs --against; want the new rules in --config, "+
+			"and the rules in force in --against")
 	}
 	if f.maxDenied == "" {
 		return nil, nil //nolint:nilnil // there is no bound

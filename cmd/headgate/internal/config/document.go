@@ -90,7 +90,7 @@ func (l *loader) syntax(f file, err error) {
 	case strings.Contains(text, "cannot start any token"):
 		want = "spaces instead of tabs, and quotes around text that begins with @, ` or %"
 	case strings.Contains(text, "'-' indicator"), strings.Contains(text, "expected key"):
-		want = "all parts of the list or mapping that begins here indented alike"
+		want = "the same indentation for all parts of the list or mapping that begins here"
 	}
 	l.fault(Place{File: f.name, Line: line}, "", "error loading config file: "+text+"; want "+want)
 }

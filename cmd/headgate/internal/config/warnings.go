@@ -25,7 +25,8 @@ func (l *loader) warn() {
 	if at, given := l.set["listen.http"]; given && len(l.config.API.Tokens) == 0 &&
 		l.config.Listen.HTTP != "off" && !loopback.IsHost(l.config.Listen.HTTP) {
 		l.warnAt(at, "listen.http", "every host that can connect to "+l.config.Listen.HTTP+
-			" can charge keys, and operators are refused; want api.tokens, or a loopback address")
+			" can charge keys, and no host can change limits; want api.tokens, or "+
+			"a loopback address")
 	}
 }
 
@@ -64,7 +65,7 @@ func (l *loader) warnHeadroom(r *rules.Rule, at origin, cost, capacity int64, li
 	for _, c := range r.Headroom.Classes {
 		if left := c.Of(capacity); cost <= capacity && cost+left > capacity {
 			l.warnAt(at.Place, at.field, fmt.Sprintf("class %s must leave %d of %s, so a cost of "+
-				"%d never fits: each of its requests is denied", c.Name, left, limit, cost))
+				"%d never fits: each request of the class is denied", c.Name, left, limit, cost))
 		}
 	}
 }

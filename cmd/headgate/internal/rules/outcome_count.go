@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -62,11 +63,11 @@ func (c Count) check(r *Rule) error {
 	}
 	switch {
 	case c.Denied && len(c.Statuses) > 0:
-		return fmt.Errorf("is %s; want denied alone, or statuses", c)
+		return errors.New("has statuses and denied; want one of them")
 	case c.String() != "" && len(r.Limits) == 0:
-		return fmt.Errorf("is %s in a rule without limits; want limits", c)
+		return errors.New("has no effect in a rule without limits; want limits")
 	case c.Denied && (r.Permits > 0 || r.Cost.String() != "1"):
-		return fmt.Errorf("is %s with permits or a cost; want limits only", c)
+		return errors.New("denied cannot be used with permits or a cost; want limits only")
 	}
 	return nil
 }

@@ -32,14 +32,14 @@ func TestParseCount(t *testing.T) {
 func TestCountRefuses(t *testing.T) {
 	denied, failed := Count{Denied: true}, Count{Statuses: []int{401}}
 	for want, r := range map[string]Rule{
-		`is 401, denied; want denied alone`: {
+		`has statuses and denied; want one of them`: {
 			Limits: per(1), Count: Count{Statuses: []int{401}, Denied: true},
 		},
-		`is 401 in a rule without limits`:      {Permits: 1, Count: failed},
-		`is denied in a rule without`:          {Permits: 1, Count: denied},
-		`is denied with permits or a cost`:     {Limits: per(1), Permits: 1, Count: denied},
-		`is denied with permits or a cost; `:   {Limits: per(1), Cost: Cost{Fixed: 2}, Count: denied},
-		`"7xx" is not an outcome; want 101, a`: {Limits: per(1), Count: Count{Statuses: []int{7, 401}}},
+		`has no effect in a rule without limits`:         {Permits: 1, Count: failed},
+		`has no effect in a rule without`:                {Permits: 1, Count: denied},
+		`denied cannot be used with permits or a cost`:   {Limits: per(1), Permits: 1, Count: denied},
+		`denied cannot be used with permits or a cost; `: {Limits: per(1), Cost: Cost{Fixed: 2}, Count: denied},
+		`"7xx" is not an outcome; want 101, a`:           {Limits: per(1), Count: Count{Statuses: []int{7, 401}}},
 	} {
 		r.Name = "a"
 		if err := r.Validate(); err == nil || !strings.Contains(err.Error(), "count: "+want) {
