@@ -14,9 +14,9 @@ import (
 //
 // A bucket's capacity is divided and rounded down. The rate of a token bucket is divided exactly;
 // the step of a stepped bucket and the count of a window are rounded down. A share has at least one
-// token: if less would be left, its period or window is longer instead. So over time, and as long as
-// instances stays the same, all shares together grant at most what l grants. Their capacities add up
-// to at most the capacity of l, or to one token for each instance if that is more.
+// token: if less would be left, its period or window is longer instead. So over time, and as long
+// as instances stays the same, all shares together grant at most what l grants. Their capacities
+// add up to at most the capacity of l, or to one token for each instance if that is more.
 //
 // No share is slower than one token in 142 years. An invalid limit is its own share.
 func (l Limit) Share(instances int) Limit {
