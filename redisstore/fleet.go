@@ -116,7 +116,7 @@ func (o *FleetOptions) timeout() time.Duration { return o.Interval / 2 }
 
 // Instances returns how many instances there are, this one included. It returns 0 while the number
 // is unknown: until Redis has answered and then all other instances have sent a heartbeat. That
-// takes two intervals, or up to four after a crash. Other results are at least MinInstances.
+// takes two intervals, or up to four after a crash. A number up to MinInstances is always known.
 //
 // If the number falls, Instances returns the larger one for three more intervals, because a server
 // that lost its data needs an interval to count all instances again. While Redis is unreachable, or

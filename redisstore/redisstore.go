@@ -8,8 +8,8 @@
 // the server reads, decides and writes in one atomic step, by the server's clock.
 //
 // Every key expires after it is no longer needed, at most two seconds and a quarter of its lifetime
-// later. A request with a time of its own (Request.At) adds a minute. A denial writes nothing,
-// unless the numbers of the limit have changed so that the state is needed for longer. The package
+// later. A request whose time is not the server's adds a minute. A denial writes nothing, unless
+// the numbers of the limit have changed so that the state is needed for longer. The package
 // supports Redis 6.2 and newer: single servers, Cluster and Sentinel.
 //
 // A call returns at once when its context ends. If its request was not sent, nothing is charged,
@@ -132,7 +132,7 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 // TakeAll implements headgate.Store. On a single server, and wherever all requests have one key, it
 // is one atomic step in one round trip.
 //
-// Otherwise the keys may be on several servers. Then forced requests are sent first, in one trip.
+// Otherwise the keys may be on several servers. Then forced requests are sent first, all at once.
 // After that, the requests of each key are taken together, key after key; meanwhile, other callers
 // may be denied because of the charges. If a later key denies, the charges are refunded, and a
 // cancel is undone: its cost is charged, even if it had returned less. A refund after the end of a
