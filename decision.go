@@ -14,8 +14,8 @@ const Never time.Duration = math.MaxInt64
 // Decision is the answer to a [Request]. Its fields describe the state after the request, with the
 // same meaning for a grant, a denial and a peek. The zero Decision allows nothing.
 //
-// A Decision has four words of 64 bits. Go does not return a larger struct in registers, so
-// returning one would take longer than deciding.
+// On 64-bit machines, a Decision has four words. Go does not return a larger struct in registers,
+// so returning one would take longer than deciding.
 type Decision struct {
 	// Limit is the limit that decided. With several limits, it is the one that denied with the
 	// longest RetryAfter. If none denied, it is the one with the least Remaining.

@@ -33,8 +33,8 @@ func (a Algorithm) String() string {
 
 // Limit is a rule: an algorithm and its numbers, such as "100 per minute, burst 20". It is a small
 // value that is cheap to copy and can be a map key. Limits with the same algorithm, numbers and
-// name are equal. Make one with a constructor or [ParseLimit] and keep it; making one costs about a
-// microsecond.
+// name are equal, unless one is a [Limit.Share]. Make one with a constructor or [ParseLimit] and
+// keep it; making one costs about a microsecond.
 //
 // The zero Limit is not valid. A constructor that gets wrong numbers, or numbers that cannot be
 // counted exactly, returns a Limit that is not valid: [Limit.Validate] and every call with it
