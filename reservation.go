@@ -75,14 +75,14 @@ func (r *Reservation) Wait(ctx context.Context) error {
 	return err
 }
 
-// Cancel returns all tokens of r. It works even if ctx has ended, and takes at most 5 seconds. If
-// another caller's Cancel for the same key and n is under way, that Cancel also cancels r, and this
-// one returns nil at once.
+// Cancel returns all tokens of r, with one exception below. It works even if ctx has ended, and
+// takes at most 5 seconds. If another caller's Cancel for the same key and n is under way, that
+// Cancel also cancels r, and this one returns nil at once.
 //
-// Before the start of r, later callers of this process for the same key and n move up. If another
-// process, or a caller with another n, has booked after r, the tokens stay charged and Cancel
-// returns nil. Once the start has come, Cancel is a [Limiter.Refund]. After an error of the store,
-// the tokens may or may not have been returned.
+// If the start of r is still ahead, later callers of this process for the same key and n move up.
+// If another process, or a caller with another n, has booked after r, the tokens stay charged and
+// Cancel returns nil. Once the start has come, Cancel is a [Limiter.Refund]. After an error of the
+// store, the tokens may or may not have been returned.
 //
 // Only the first Cancel or Commit counts. Later ones do nothing and return nil.
 func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0) }

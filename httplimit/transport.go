@@ -40,8 +40,8 @@ type TransportOptions struct {
 	// no window of a Period do more requests arrive than there are permits. Without a response, the
 	// permit expires: its TTL must be at least the sum of a Period and the longest time from the
 	// acquisition until a request arrives. If Base is an http.Transport, it sends each of these
-	// requests once. It may repeat only a TRACE, or a request without a body that has an
-	// Idempotency-Key. Default: none.
+	// requests once. It may repeat only a TRACE, or a request that has an Idempotency-Key
+	// and no body. Default: none.
 	Permits *concurrency.Limiter
 
 	// Period is the period of the API's limit. Required with Permits.
@@ -99,7 +99,7 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 // Requests of a key are sent in the order in which they came. If the store does not book ahead
 // ([headgate.ErrNoBooking]), there is no order: each request asks again after a RetryAfter. A
 // request whose start time comes during a pause gives that start time up. It waits for the end of
-// the pause, and is sent after all requests that have a start time then.
+// the pause, and is sent after the requests that have booked a start time by then.
 //
 // A request must be sent before the deadline of its context, which includes the Timeout of the
 // http.Client. If its start time or the end of a pause is later, RoundTrip fails at once with a

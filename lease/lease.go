@@ -54,7 +54,7 @@ type Options struct {
 // All processes together grant at most the limit, if the clocks of store and process run at the
 // same pace to within an eighth. The exceptions are grants after
 //
-//   - a refund, or a reset in another process;
+//   - a refund or a reset;
 //   - a change of the limit's numbers;
 //   - a loss of writes in the store, or a jump of its clock ahead.
 //

@@ -31,7 +31,7 @@ const (
 // Abbadi: Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT 2005): a new
 // key takes the place and the count of the key denied least. So after N denials,
 //
-//   - a key was denied at most Denied and at least AtLeast times, which differ by at most N/n;
+//   - the true number of denials of a key is from AtLeast to Denied, which differ by at most N/n;
 //   - every key that was denied more than N/n times has an entry;
 //   - the Denied of all entries add up to N.
 //

@@ -114,9 +114,9 @@ func (o *FleetOptions) validate(s *Store) error {
 // timeout bounds a heartbeat, so that the goroutine begins one in each interval.
 func (o *FleetOptions) timeout() time.Duration { return o.Interval / 2 }
 
-// Instances returns how many instances there are, this one included. It returns 0 while the number
-// is unknown: until Redis has answered and then all other instances have sent a heartbeat. That
-// takes two intervals, or up to four after a crash. A number up to MinInstances is always known.
+// Instances returns how many instances there are, this one included: 0 while the number is unknown,
+// and otherwise at least MinInstances. Without MinInstances, the number is known after Redis has
+// answered and then all others have sent a heartbeat: two intervals, or up to four after a crash.
 //
 // If the number falls, Instances returns the larger one for three more intervals, because a server
 // that lost its data needs an interval to count all instances again. While Redis is unreachable, or

@@ -27,8 +27,8 @@ so the listing cannot show how often a key was denied. Use watch to repeat the l
 
 In PATTERN, * is any text, ? is any byte, and [ab] is the byte a or b.
 
-If HEADGATE_KEY_SECRET has the secret of hashed keys, the listing shows hashes, and --match
-takes a whole key instead of a pattern.
+If the server hashes keys, the listing shows hashes. To find a key, set HEADGATE_KEY_SECRET to
+the server's secret, and give the whole key to --match instead of a pattern.
 
 The store is read in short steps and is not blocked. Keys that change meanwhile may be
 missed or listed twice. Values that are not states, such as those of another program, are

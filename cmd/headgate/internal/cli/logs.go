@@ -32,8 +32,8 @@ func (f *logFlags) flags(cmd *cobra.Command, args []string) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.by, "by", "ip",
-		"limit by `PARTS`: ip, path, method, host, header:NAME, "+
-			"several of them joined by commas, or all")
+		"limit by `PARTS`: ip, path, method, host, header:NAME, or several of them joined by "+
+			"commas; all: all requests together")
 	flags.StringVar(&f.format, "format", "auto",
 		"read logs in `FORMAT`: auto, combined, common or json")
 	flags.DurationVar(&f.reorder, "reorder", replay.DefaultReorder,
