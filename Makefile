@@ -98,7 +98,7 @@ RACE = $(shell go list $(PACKAGES) | grep -Ev \
 .PHONY: race
 race: deps ## Run the tests with goroutines of their own, shortened, under the race detector
 	@test -n "$(RACE)" && CGO_ENABLED=1 go test -race -short -p $(BUSY) $(TESTFLAGS) $(RACE)
-	@CGO_ENABLED=1 go test -race -short $(TESTFLAGS) ./e2e/chaos
+	@CGO_ENABLED=1 go test -race -short -timeout 30m $(TESTFLAGS) ./e2e/chaos
 
 # What somebody imports. The tests of 32 bits need a processor that runs programs of 32 bits.
 LIBRARY = . ./internal/algorithm ./internal/memtable ./internal/usage ./gate ./concurrency ./denycache \

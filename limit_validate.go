@@ -17,8 +17,7 @@ func (l Limit) Validate() error {
 	case l.valid():
 		return nil
 	case l == Unlimited():
-		return wrong("limit", "Unlimited",
-			"a real limit, or NewLimiterFunc with a function that returns none")
+		return wrong("limit", "Unlimited", "a limit with numbers")
 	case l.rule == nil || l.rule.Algorithm == 0:
 		return wrong("limit", "the zero Limit", "one made by a constructor or ParseLimit")
 	}
@@ -69,12 +68,7 @@ func check(t *terms) error {
 func reason(t *terms) string {
 	switch t.Algorithm {
 	case algorithm.TokenBucket:
-		refill := strconv.FormatInt(t.Refill, 10)
-		rounder := refill[:1] + strings.Repeat("0", len(refill)-1)
-		if rounder == refill {
-			return "to count this rate exactly"
-		}
-		return "to count this rate exactly; a rounder rate, such as " + rounder + ", allows more"
+		return "to count this rate exactly"
 	case algorithm.Stepped:
 		return "to count a period this long exactly; a token bucket allows more"
 	case algorithm.SlidingWindow:

@@ -24,6 +24,7 @@ local function leaving(r, charge)
     r.cost = max(cost, 1) + r.headroom
     local remaining, retry, reset = slow(r, false)
     r.cost = cost
+    prolonged = cost ~= 0 and prolonged -- a peek writes nothing
     if retry ~= 0 then
       return remaining, retry, reset
     end

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,9 @@ func TestChangedNumbersProlong(t *testing.T) {
 			"peek": func(key string) (headgate.Decision, error) {
 				return s.Take(t.Context(), headgate.Request{Key: key, Limit: after})
 			},
+			"peek with headroom": func(key string) (headgate.Decision, error) {
+				return s.Take(t.Context(), headgate.Request{Key: key, Limit: after, Headroom: 1})
+			},
 			"too long a wait": func(key string) (headgate.Decision, error) {
 				return s.Take(t.Context(), headgate.Request{Key: key, Limit: after, Cost: 1, MaxWait: time.Millisecond})
 			},
@@ -38,7 +42,7 @@ func TestChangedNumbersProlong(t *testing.T) {
 			},
 		} {
 			for _, booked := range []int64{0, 3} {
-				peek := name == "peek"
+				peek := strings.HasPrefix(name, "peek")
 				key := name + texts[0] + texts[1] + string(rune('0'+booked))
 				take(t, s, headgate.Request{Key: key, Limit: before, Cost: before.Capacity()})
 				take(t, s, headgate.Request{Key: key, Limit: before, Cost: booked, MaxWait: time.Hour})
