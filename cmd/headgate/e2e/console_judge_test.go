@@ -312,9 +312,18 @@ func TestConsoleJudges(t *testing.T) {
 				return m; })()`,
 			"calm | Nothing unusual | 4.72% of 1,018 decisions a second are denials. |  | ",
 		},
+		"denials do not hide decisions that fail": {
+			`model({ login: { denied: 40, error: 9, denied_keys: [key("ip:bot", 40, 60)] } }, { login: [...steps(168, [0, 0, 10]), ...steps(12, [200, 0, 10])] })`,
+			"bad | 40 denials a second since TIME (1 minute) | 9.0 decisions a second fail. | ip:bot | ban",
+		},
+		"denials do not hide different rules": {
+			`model({ login: { denied: 40, denied_keys: [key("ip:bot", 40, 60)] } }, { login: [...steps(168, [0, 0, 10]), ...steps(12, [200, 0, 10])] },
+				{ state: { instances: [{ name: "a", started_at: now - 1e9 }, { name: "b", started_at: now - 1e9, differs: { removed: ["rule old: 1/s"], added: [] } }] } })`,
+			"bad | 40 denials a second since TIME (1 minute) | b lacks rule old: 1/s. Give all instances the same files. | ip:bot | ban",
+		},
 		"decisions that fail are not calm": {
 			`model({ pages: { error: 50 } }, { pages: steps(180, [0, 0, 500]) })`,
-			"warn | Decisions fail | 50 a second. |  | ",
+			"warn | Decisions fail | 50 decisions a second fail. |  | ",
 		},
 		"what a slow store does not decide": {
 			`model({ pages: { allowed: 100, degraded: 15 } }, { pages: steps(180, [0, 0, 500]) },
@@ -483,7 +492,7 @@ func TestConsoleDialogs(t *testing.T) {
 // After a restart the page has the name of the new process, the key of all requests is never a
 // client, and has no button to ban it, a limit that is nearly full has no time until it is, and the
 // store has one state. An error and its time are of one instance, the denials of a rule that is off
-// here are of others, and no action is possible while the store is down.
+// here are of others.
 func TestConsoleNamesAndTimes(t *testing.T) {
 	t.Parallel()
 	got := operate(t).console(withToken()).awaited(`
@@ -507,10 +516,6 @@ func TestConsoleNamesAndTimes(t *testing.T) {
 		deniedKeys.start({ model, rule: null, cannotAct: () => "" });
 		deniedKeys.draw();
 		const notShadow = document.querySelector("#keys .key-would").hidden;
-		const { effect } = await import("./action_text.js");
-		const down = new Model();
-		down.addState({ at: 1, store: { state: "down" }, rules: [], instances: [] });
-		const reset = effect({ act: "reset", rule: "api", key: "ip:1" }, down);
 
 		const { isShared } = await import("./key_breadth.js");
 		const all = isShared("all");
@@ -521,9 +526,8 @@ func TestConsoleNamesAndTimes(t *testing.T) {
 			limits: [{ limit: "6/h", capacity: 6, remaining: 5, reset_after_s: 0.3, allowed: true }] }] });
 		await new Panel({ model, cannotAct: () => "" }, element).open("header:", null);
 		globalThis.fetch = ask;
-		return [stores.join("/"), name, failed, [all, element.querySelector(".buttons button").hidden, notShadow].join("/"), reset, element.querySelector(".limit-text").textContent].join(", ");`)
-	if want := "Redis slow/slow/down, new-2, new-2. A restart with this file fails. Also with errors: b., true/true/true, " +
-		"The store is down. Try again when it answers., 5 of 6 remain"; got != want {
+		return [stores.join("/"), name, failed, [all, element.querySelector(".buttons button").hidden, notShadow].join("/"), element.querySelector(".limit-text").textContent].join(", ");`)
+	if want := "Redis slow/slow/down, new-2, new-2. A restart with this file fails. Also with errors: b., true/true/true, 5 of 6 remain"; got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}
 }

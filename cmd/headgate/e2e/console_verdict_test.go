@@ -262,7 +262,7 @@ func TestConsoleStoreDown(t *testing.T) {
 	p.until("nothing is said of what cannot be read", says("#overrides-none", "The store is down")+
 		` && document.querySelector("#actions-none").hidden`)
 	p.click("#rules-rows .mode")
-	p.until("no action is begun", says("#result", "The store is down. Try again when it answers."))
+	p.until("no action is begun", says("#result", "The store is down."))
 	p.until("the list says what it has", says("#keys-apart", " while the store did not answer."))
 	p.until("there is a gap", `document.querySelector("#plot .spark-gap").getAttribute("d") !== "" &&
 		!document.querySelector("#legend-gap").hidden`)

@@ -11,8 +11,6 @@ export const durations = [
   [600, "10 minutes"], [3600, "1 hour"], [86400, "1 day"], [null, "until lifted"],
 ];
 
-export const storeDown = "The store is down. Try again when it answers.";
-
 const many = 5; // times the limit, from which on a raise is unusual
 
 const names = { enforce: "enforce", shadow: "shadow", off: "off", file: "of the file" };
@@ -52,7 +50,6 @@ export function button(request) {
 
 // effect says what a request will do, in sentences.
 export function effect(request, model, now = Date.now()) {
-  if (model.state.store.state === "down") return storeDown;
   const rule = model.rule(request.rule);
   const until = request.for_s ? `until ${time(now + request.for_s * 1000, now)}`
     : `until it is ${request.act === "mode" ? "changed" : "lifted"}`;

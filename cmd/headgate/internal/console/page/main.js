@@ -3,7 +3,6 @@
 import * as access from "./access.js";
 import { ActionDialog } from "./action_dialog.js";
 import * as actionLog from "./action_log.js";
-import { storeDown } from "./action_text.js";
 import * as activeRules from "./active_rules.js";
 import * as address from "./address.js";
 import { getActs, getConfig } from "./api.js";
@@ -30,7 +29,7 @@ const app = {
         ? "Actions are off: the rules file has no api.tokens" : "This action needs a token";
     }
     if (!this.model.connection.live) return "There is no connection";
-    if (this.model.state?.store.state === "down") return storeDown;
+    if (this.model.state?.store.state === "down") return "The store is down";
     return kind === "domain" ? "Rules in Envoy's format have no overrides: change the file" : "";
   },
 

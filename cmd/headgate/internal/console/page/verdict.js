@@ -33,20 +33,20 @@ function judged(model, now) {
   const idle = keys.filter((k) => k.banned && k.mode !== "enforce" && k.per_s >= loud
     && !differs(model, k.rule)); // another instance may deny it
   const found = incidents(model, rules, keys);
-  const degraded = sum("degraded");
-  if (found.length > 0) return denials(model, found, { total, banned, degraded, idle, now });
+  const [failed, degraded] = [failing(sum("error")), sum("degraded")];
+  const apart = [failed, idleText(idle), waits(model, degraded), restartText(model)];
+  if (found.length > 0) return denials(model, found, { total, banned, apart, now });
   const free = rules.reduce((n, rule) => n + notBanned(rule), 0);
   if (isHigh({ free, history: model.history(null), decisions: total })) {
     return { level: "bad", title: `${rate(free)} denials a second by all rules together`,
       detail: [`${percent(free / total)} of all decisions. Each rule alone denies few.`,
-        ...besides(model, degraded, idle)].filter(Boolean).join(" ") };
+        differences(model), ...apart].filter(Boolean).join(" ") };
   }
   const rest = calm(model, keys, { denied, banned, total });
   const warnings = [
-    idle.length > 0 ? idleBan(idle) : null,
     { title: "Instances have different rules", detail: differences(model) },
-    sum("error") < loud ? null
-      : { title: "Decisions fail", detail: `${rate(sum("error"))} a second.` },
+    { title: "Decisions fail", detail: failed },
+    idle.length > 0 ? idleBan(idle) : null,
     model.state.instances.some((i) => i.config?.error)
       ? { ...rest, title: "The files have errors" } : null,
     storeSlow(model, degraded, now),
@@ -78,6 +78,8 @@ function calm(model, keys, { denied, banned, total }) {
       + (end ? ` At ${timeOfDay(end.at)} ${end.text}.` : ""),
   };
 }
+
+const failing = (errors) => (errors < loud ? "" : `${rate(errors)} decisions a second fail.`);
 
 // restartText says on which host two instances have ended soon after their start, or is "".
 function restartText({ comings, state: { instances, alone } }) {
@@ -220,7 +222,8 @@ function isHigh({ free, history, decisions: total }) {
 // openDenials are the denials of keys that were not banned, in each step.
 const openDenials = ({ counts }) => counts.denied.map((n, i) => Math.max(0, n - counts.banned[i]));
 
-function denials(model, [worst, ...more], { total, banned, degraded, idle, now }) {
+// denials is about incidents. Apart has sentences about what else is wrong.
+function denials(model, [worst, ...more], { total, banned, apart, now }) {
   const top = mostDenied(worst.keys, worst.free);
   const { text, cause } = since(model, worst, top, now);
   const isMixed = differs(model, worst.rule.name);
@@ -242,7 +245,7 @@ function denials(model, [worst, ...more], { total, banned, degraded, idle, now }
     ...more.slice(0, 3).map((m) => also(model, m, now)),
     banned >= 0.05 ? `Banned keys: another ${rate(banned)} denials a second, which are not counted `
       + "here." : "",
-    ...besides(model, degraded, idle),
+    isMixed ? "" : differences(model), ...apart,
   ];
   return {
     level: "bad", culprit: top, advice, title: `${rate(worst.free)} denials a second ${text}${
@@ -250,10 +253,6 @@ function denials(model, [worst, ...more], { total, banned, degraded, idle, now }
     rule: worst.rule.name, detail: parts.filter(Boolean).join(" "), seen: seenText(top),
   };
 }
-
-// besides says what is wrong apart from denials, each "" if it is not.
-const besides = (model, degraded, idle) =>
-  [idleText(idle), waits(model, degraded), restartText(model)];
 
 // also is the sentence about a further incident.
 function also(model, incident, now) {
