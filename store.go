@@ -21,10 +21,10 @@ type Store interface {
 	// TakeAll decides several requests together: all are granted and charged, or none is charged.
 	// It fills ds, which must be as long as rs. All grants have one start time: the latest that any
 	// of them needs. A cancel that fails denies the other requests; a peek, a refund and a forced
-	// request never do. A forced request ([Request.Force]) is always charged. If a request is
-	// denied, ds reports for each other one whether it alone would have been granted. TakeAll
-	// returns an [InvalidError] for two requests of one key and [Limit.ID], and for more than 4,000
-	// requests.
+	// request never do. A forced request ([Request.Force]) is charged even if others are denied. If
+	// a request is denied, ds reports for each other one whether it alone would have been granted.
+	// TakeAll returns an [InvalidError] for two requests of one key and [Limit.ID], and for more
+	// than 4,000 requests.
 	TakeAll(ctx context.Context, rs []Request, ds []Decision) error
 
 	// Reset puts key back in its initial state under l.

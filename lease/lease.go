@@ -60,8 +60,9 @@ type Options struct {
 //
 // The processes may grant less. Tokens that are not used are lost when their TTL ends or the
 // process ends. A lease also leaves part of each bucket unused: the tokens that flow in within a
-// TTL. So a burst on a hot key is granted 1 to 16% less than the capacity. A key with as many
-// requests as its limit allows is granted up to 3% less. docs/design/lease.md has the measurements.
+// TTL. So with the default options, a burst on a hot key is granted 1 to 16% less than the
+// capacity. A key with as many requests as its limit allows is granted up to 3% less.
+// docs/design/lease.md has the measurements.
 //
 // Tokens are prefetched for requests of [Store.Take] with a positive cost and no MaxWait, Headroom,
 // At or Force, under token buckets, stepped buckets, fixed windows and calendars whose capacity is
