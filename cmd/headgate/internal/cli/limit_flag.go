@@ -45,11 +45,11 @@ type target struct {
 }
 
 func (t *target) flags(cmd *cobra.Command) {
-	limitsFlag(cmd, &t.limits, "apply the limit `TEXT`, such as \"10/s burst 50\"; "+
-		"repeat it to apply several limits together")
+	limitsFlag(cmd, &t.limits, "use the limit `TEXT`, such as \"10/s burst 50\"; "+
+		"repeat it to use several limits together")
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&t.key, "key", "default", "limit the key `K`, such as user:42")
+	flags.StringVar(&t.key, "key", "default", "use the key `K`, such as user:42")
 	t.store.flag(cmd)
 }
 

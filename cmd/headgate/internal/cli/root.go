@@ -34,7 +34,7 @@ const limitsHelp = `A limit is written as [NAME=]COUNT/PERIOD [burst CAPACITY] [
   1000/d fixed-window    1000 in each day (UTC)
   60/m sliding-window    about 60 in any minute
   5/1h30m sliding-log    never more than 5 in any 90 minutes
-  1000/month             1000 in each month (UTC); also year; with tz, also day or week
+  1000/month             1000 in each month (UTC); year works, too, and with tz also day and week
   9/day tz Europe/Rome   9 in each day of a time zone
   9/month anchor 17      9 from each 17th of a month; for a year: anchor 04-06
   api=100/m              a limit with the name api, which keeps its state if its numbers change

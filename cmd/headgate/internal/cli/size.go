@@ -15,9 +15,9 @@ const sizeHelp = `Find the smallest limits that deny at most 0, 0.01, 0.1 and 1%
 of access logs. Propose three or four of them, and report what each would have denied. The
 results are exact: headgate replay denies the same requests.
 
-Limits are token buckets. For each period, size finds the smallest n for n/period. For each
-rate, it finds the smallest burst. All proposed limits have the same period: the period whose
-limits have the smallest product of burst and rate.
+Limits are token buckets. For each period (--per), size finds the smallest n for n/period. For
+each rate (--rate), it finds the smallest burst. All proposed limits have the same period: the
+period whose limits have the smallest product of burst and rate.
 
 Logs are read as by headgate replay: combined or common format or JSON lines, plain or
 gzip. Use - for standard input. If a log is piped in, FILE may be omitted. Files are merged
