@@ -102,7 +102,7 @@ func TestMemoryIsFlat(t *testing.T) {
 		{"wildcard values", keys, descriptors("plain", false)},
 		{"wildcard values, detailed_metric", keys, descriptors("user", false)},
 		{"values, value_to_metric", keys, descriptors("named", false)},
-		{"overrides in requests", pick(20_000, 100_000), descriptors("over", true)},
+		{"limits in requests", pick(20_000, 100_000), descriptors("over", true)},
 	}
 	stores := []string{redistest.Start(t).URL(), "memory:"}
 	for _, store := range stores[:pick(1, 2)] { // the policy share keeps a store in memory, too
