@@ -49,7 +49,8 @@ func newHandler(proxies ...netip.Prefix) (http.Handler, error) {
 	return r, nil
 }
 
-// cost reads the pattern of the route. It is known in a group and in With, not in Use of a router.
+// cost reads the pattern of the route. Middleware of a group or of With can read it; middleware
+// that Use adds to the whole router cannot.
 func cost(r *http.Request) int64 {
 	if chi.RouteContext(r.Context()).RoutePattern() == "/export" {
 		return 10
