@@ -67,7 +67,7 @@ func (t *target) pace(cmd *cobra.Command, limits []headgate.Limit) error {
 	case given && len(limits) > 1:
 		return usagef(cmd, "--burst is given with several limits; "+
 			"write it in each, such as \"5/s burst 10\"")
-	case given && !isPlain(t.limits[0]):
+	case given && !isPlain(t.limits[0], limits[0]):
 		return usagef(cmd, "--burst is given with --limit %q; want a count and a period alone, "+
 			"such as 5/s, or the burst in the limit", t.limits[0])
 	case given:
@@ -75,19 +75,19 @@ func (t *target) pace(cmd *cobra.Command, limits []headgate.Limit) error {
 		return nil
 	}
 	for i, text := range t.limits {
-		if isPlain(text) {
+		if isPlain(text, limits[i]) {
 			limits[i] = paced(limits[i], t.smooth)
 		}
 	}
 	return nil
 }
 
-// isPlain reports whether the text of a limit has neither a burst nor an algorithm.
-func isPlain(text string) bool {
+// isPlain reports whether text, which says l, has neither a burst nor an algorithm, as 5/month has.
+func isPlain(text string, l headgate.Limit) bool {
 	if _, rest, named := strings.Cut(text, "="); named {
 		text = rest
 	}
-	return len(strings.Fields(text)) == 1
+	return len(strings.Fields(text)) == 1 && l.Algorithm() == headgate.AlgorithmTokenBucket
 }
 
 const (

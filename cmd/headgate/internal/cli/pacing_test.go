@@ -35,9 +35,9 @@ func TestPaced(t *testing.T) {
 	}
 	for text, want := range map[string]bool{
 		"5/s": true, " api = 5/s ": true, "5/s burst 5": false, "5/s token-bucket": false,
-		"5/s fixed-window": false,
+		"5/s fixed-window": false, "5/month": false, "api=5/year": false,
 	} {
-		if isPlain(text) != want {
+		if l, err := headgate.ParseLimit(text); err != nil || isPlain(text, l) != want {
 			t.Errorf("%q is plain: %v", text, !want)
 		}
 	}
