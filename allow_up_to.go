@@ -7,9 +7,9 @@ import "context"
 // wait for one token. If tokens arrived during the call, or if a deny cache answered, it may be the
 // wait for n tokens.
 //
-// It calls the store once if n tokens are left, and otherwise a few times. If other callers take
-// tokens between these calls, it asks for fewer tokens. It does not ask for tokens that arrive
-// meanwhile. So it grants as many tokens as were left at some moment of the call.
+// It calls the store once if at least n tokens are left, and otherwise a few times. If other
+// callers take tokens between these calls, it asks for fewer tokens. It does not ask for tokens
+// that arrive meanwhile. So it grants as many tokens as were left at some moment of the call.
 func (l *Limiter) AllowUpTo(ctx context.Context, key string, n int64) (int64, Decision, error) {
 	if n < 1 {
 		return 0, Decision{}, invalid("n", n, "at least 1")

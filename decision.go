@@ -8,11 +8,13 @@ import (
 )
 
 // Never is the RetryAfter of a denial that no wait changes. For example, the cost is larger than
-// the limit can ever hold, or the request is a cancel that failed.
+// the limit can ever hold, or the request is a cancel that failed. A booking too far ahead under a
+// calendar also gets it: see [Daily].
 const Never time.Duration = math.MaxInt64
 
 // Decision is the answer to a [Request]. Its fields describe the state after the request, with the
-// same meaning for a grant, a denial and a peek. The zero Decision allows nothing.
+// same meaning for a grant, a denial and a peek. The zero Decision allows nothing. When package
+// fallback or denycache decides without the store, some fields differ: see there.
 //
 // On 64-bit machines, a Decision has four words. Go does not return a larger struct in registers,
 // so returning one would take longer than deciding.

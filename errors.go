@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// ErrFull is returned by a full [Memory] that cannot decide. TakeAll returns it for new keys that
-// share a state, unless their requests are forced. Take and TakeAll return it if more limits are in
-// use than there are extra slots: see [NewMemorySize]. Make the Memory with more keys.
+// ErrFull is returned by a full [Memory] that cannot decide. New keys of a full Memory share
+// states. TakeAll returns ErrFull for requests of two keys that share one, unless both requests are
+// forced. Take and TakeAll return it if more limits are in use than there are extra slots: see
+// [NewMemorySize]. Make the Memory with more keys.
 var ErrFull = errors.New("headgate: the memory store is full; create it with more keys")
 
 // ErrBadState reports that the stored value of a key is not a state of its limit. The error of a
@@ -37,8 +38,8 @@ func (e *InvalidError) Error() string {
 
 // Unavailable reports whether err, an error of a [Store], means that the store could not decide. It
 // is false for nil, [ErrNoBooking], an [InvalidError] and a [DeadlineError], and true for all
-// others. So first check errors that do not come from a store: a context that has ended,
-// gate.ErrClosed, concurrency.ErrExpired and ErrReleased, and the errors of your [LimitsFunc].
+// others. So first handle the errors that do not come from a store: that of an ended context,
+// gate.ErrClosed, concurrency.ErrExpired and ErrReleased, and those of your [LimitsFunc].
 func Unavailable(err error) bool {
 	_, invalid := errors.AsType[*InvalidError](err)
 	_, late := errors.AsType[*DeadlineError](err)

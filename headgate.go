@@ -1,8 +1,8 @@
 // Package headgate limits rates in one process, or across a fleet that shares a Redis.
 //
 // A [Limit] says how much a key may use, such as "100 per minute, burst 20". A [Store] keeps what
-// each key has used, and decides: [Memory] in this process, and package redisstore in a Redis. A
-// [Limiter] is a store with one or more limits:
+// each key has used, and decides. [Memory] is a store in this process, and package redisstore is
+// one in Redis. A [Limiter] is a store with one or more limits:
 //
 //	store := headgate.NewMemory() // room for 4 million keys
 //	limiter, err := headgate.NewLimiter(store, headgate.PerMinute(100).Burst(20))
@@ -36,6 +36,6 @@
 //
 // Time is counted in whole microseconds, and a rate is a fraction of whole numbers. Only displayed
 // values are rounded. No limit grants more than it says. A caller that waits can use the whole
-// limit, unless it waits for a full bucket each time, as with a burst of 1. A full bucket gains no
-// tokens, so up to a microsecond is lost before each grant.
+// limit. The exception is a caller that needs a full bucket each time, as with a burst of 1. A full
+// bucket gains no tokens, so the tokens of up to a microsecond are lost before each grant.
 package headgate

@@ -122,11 +122,11 @@ func (l Limit) Burst(n int64) Limit {
 // Named returns l with the given name. State belongs to the name and the algorithm, so a limit
 // whose numbers change keeps what is used: a bucket keeps the used fraction of its capacity, and a
 // window keeps its count. The change itself gives no fresh budget, and denies no key longer than
-// the limit says. A window of another length is another limit, and starts empty.
+// the new limit takes to reset. A window of another length is another limit, and starts empty.
 //
 // A bucket that gets no request until it is full under the old numbers is full under the new ones,
-// too. In two cases, it is full even if requests came and were denied: see
-// docs/design/exactness.md.
+// too. If requests are denied meanwhile, the bucket is full only when it would be under the new
+// numbers. There are two exceptions: see docs/design/exactness.md.
 //
 // If the rate of a limit is raised briefly and then restored, its keys may have full buckets.
 //

@@ -32,8 +32,8 @@ type Limiter struct {
 type LimitsFunc = func(ctx context.Context, key string) ([]Limit, error)
 
 // NewLimiter makes a limiter that applies the same limits to every key. It returns an
-// [InvalidError] if there is no limit, if one is not valid, or if two of them would share
-// their state because they are equal or have the same name and algorithm.
+// [InvalidError] if there is no limit, if one is not valid, or if two of them would share their
+// state because they have the same [Limit.ID].
 func NewLimiter(store Store, limits ...Limit) (*Limiter, error) {
 	l, err := newLimiter(store, nil)
 	if err != nil {

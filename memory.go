@@ -21,11 +21,12 @@ import (
 //
 // # When it is full
 //
-// A new key takes the slot of a key that is in its initial state. If there is no such key, all new
-// keys share one state for each limit (in each of up to 64 shards) until a slot is free. So they
-// may be denied for up to the length of the limit. docs/memory.md says why, and how large to make
-// the store. A TakeAll with two new keys that share a state returns [ErrFull]. A forced request
-// ([Request.Force]) that does not fit is not charged to a shared state.
+// The store has 1 to 64 shards. A new key takes the slot of a key of its shard that is in its
+// initial state. If there is no such key, all new keys of the shard share one state for each limit
+// until a slot is free. So new keys may be denied for up to the length of a window, or the time in
+// which a bucket refills. docs/memory.md says why, and how large to make the store. A TakeAll with
+// two new keys that share a state returns [ErrFull], unless both requests are forced. A forced
+// request ([Request.Force]) that does not fit is not charged to a shared state.
 type Memory struct {
 	clock  clock.Clock
 	seed   maphash.Seed
@@ -37,7 +38,7 @@ func NewMemory() *Memory { return NewMemorySize(0) }
 
 // NewMemorySize makes a store with room for the given number of keys, 0 for 4 million. There is
 // room for up to a tenth more. When the store is full, new keys share extra slots: one for each
-// limit, and at most keys/4 + 20. A negative number panics.
+// limit in each shard, and at most keys/4 + 26. A negative number panics.
 func NewMemorySize(keys int) *Memory {
 	if keys < 0 {
 		panic(invalid("keys", int64(keys), "at least 0"))

@@ -28,10 +28,11 @@ type Request struct {
 	// MaxWait are denied until the last booked start time. MaxWait is at most 285 years.
 	MaxWait time.Duration
 
-	// Force charges a Cost above 0 whether or not it fits. The decision reports whether it did.
-	// RetryAfter is the wait until the same request would fit after this charge. Force cannot be
-	// combined with MaxWait. The used tokens of a key have a bound, such as 2^53 - 1 in a fixed
-	// window: see docs/design/exactness.md.
+	// Force charges a Cost above 0 whether or not it fits. Two stores do not always charge it: a
+	// full [Memory], and a fallback.Store. The decision reports whether the Cost fitted. RetryAfter
+	// is the wait until the same request would fit after this charge. Force cannot be combined with
+	// MaxWait. The used tokens of a key have a bound, such as 2^53 - 1 in a fixed window: see
+	// docs/design/exactness.md.
 	Force bool
 
 	// Headroom is how many tokens the request leaves for others: it is granted only if at least
@@ -47,8 +48,8 @@ type Request struct {
 	// grants a request with MaxWait. A refund with such a start time (not the zero time) cancels
 	// that grant. It must return the whole cost, under the same limit. The cancel fails, with
 	// RetryAfter [Never], if a later start was booked, or if tokens were granted or refunded after
-	// this start. A cancel before the start usually frees the start time as well as the tokens: see
-	// docs/design/booking.md. A cancel that is sent twice may refund twice.
+	// this start. A cancel before the start returns the tokens, and usually also frees the start
+	// time: see docs/design/booking.md. A cancel that is sent twice may refund twice.
 	Start *time.Time
 
 	// At is the time of the request. Zero means the store's own clock: use it for live traffic, and
@@ -109,8 +110,8 @@ func countable(t time.Time) bool {
 // Forced reports whether r is charged even if it does not fit. It is for implementers of [Store].
 func (r *Request) Forced() bool { return r.Force && r.Cost > 0 }
 
-// Needs returns how many tokens must remain for r to be granted: its cost, which is 1 for a peek,
-// and its headroom. It is for implementers of [Store].
+// Needs returns how many tokens must be left before r for r to be granted: its cost (1 for a peek)
+// plus its headroom. It is for implementers of [Store].
 func (r *Request) Needs() int64 {
 	cost := max(r.Cost, 1)
 	return cost + min(r.Headroom, math.MaxInt64-cost)

@@ -79,17 +79,17 @@ func (r *Reservation) Wait(ctx context.Context) error {
 // takes at most 5 seconds. If another caller's Cancel for the same key and n is under way, that
 // Cancel also cancels r, and this one returns nil at once.
 //
-// If the start of r is still ahead, later callers of this process for the same key and n move up.
-// If another process, or a caller with another n, has booked after r, the tokens stay charged and
-// Cancel returns nil. Once the start has come, Cancel is a [Limiter.Refund]. After an error of the
-// store, the tokens may or may not have been returned.
+// If the start of r is still ahead, later callers of [Limiter.WaitN] in this process for the same
+// key and n move up. If another process, or a caller with another n, has booked after r, the tokens
+// stay charged and Cancel returns nil. Once the start has come, Cancel is a [Limiter.Refund]. After
+// an error of the store, the tokens may or may not have been returned.
 //
 // Only the first Cancel or Commit counts. Later ones do nothing and return nil.
 func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0) }
 
 // Commit settles r at the cost that was used. Unused tokens are refunded, see [Limiter.Refund].
-// Tokens used beyond n are charged whether or not they fit, see [Limiter.Charge]. It works even if
-// ctx has ended, and takes at most 5 seconds. A Commit of 0 is [Reservation.Cancel].
+// Tokens used beyond the reservation are charged whether or not they fit, see [Limiter.Charge]. It
+// works even if ctx has ended, and takes at most 5 seconds. A Commit of 0 is [Reservation.Cancel].
 func (r *Reservation) Commit(ctx context.Context, used int64) error {
 	if used < 0 {
 		return invalid("used", used, "at least 0")

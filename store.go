@@ -5,9 +5,9 @@ import (
 	"reflect"
 )
 
-// Store keeps what each key has used, and decides atomically. [Memory] decides inside one
-// process; redisstore decides for every process that shares a Redis. A Store is safe for
-// use by many goroutines.
+// Store keeps what each key has used, and decides atomically. [Memory] decides inside one process;
+// redisstore decides for every process that shares a Redis. The TakeAll of redisstore is not atomic
+// for keys on several servers. A Store is safe for use by many goroutines.
 //
 // State belongs to the key and the limit's [Limit.ID]. An error means that the store is
 // unavailable or the input is wrong; a denial is a Decision, not an error.
@@ -31,7 +31,7 @@ type Store interface {
 	Reset(ctx context.Context, key string, l Limit) error
 }
 
-// Granted reports whether a TakeAll granted each request of rs that is not forced. It is for
+// Granted reports whether a TakeAll granted all requests of rs that are not forced. It is for
 // implementers of a [Store] around another one. ds must be as long as rs.
 func Granted(rs []Request, ds []Decision) bool {
 	patience := Never

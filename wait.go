@@ -22,12 +22,13 @@ func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(c
 // grants at once. After an error of the store, the tokens may have been charged.
 //
 // If ctx ends first, WaitN returns the error of ctx at once. Later callers of this process for the
-// same key and n move up to earlier start times, and the last start time is cancelled. It stays
-// charged if it has already come, or if another process, or a caller with another n, has booked
-// after it. The limit then grants up to n tokens too few, and never too many.
+// same key and n move up: each gets the start time of the caller before it. The start time that is
+// left over is cancelled. Its tokens stay charged if that time has already come, or if another
+// process, or a caller with another n, has booked after it. The limit then grants up to n tokens
+// too few, and never too many.
 //
-// Start times keep the limits. Timers are a little late, so callers may run closer together than
-// the limits allow. Package gate prevents that.
+// The start times themselves never exceed the limits. But timers are a little late, so callers may
+// run closer together than the limits allow. Package gate prevents that.
 func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	b, err := l.newBooking(ctx, key, n)
 	if err != nil || b.granted(ctx) {
