@@ -56,17 +56,17 @@ type OptionsOf[R, D any] struct {
 
 	// FailClosed answers with status 503 if a request cannot be decided: the store is unavailable,
 	// or the function of NewLimiterFunc failed. Default: such requests pass uncharged, unless their
-	// own context has ended or their limits are not valid. Set it if that function can fail. With a
-	// fallback.Store, only errors of the function remain, because it decides while its store is
-	// unavailable: under fallback.Closed the response is a 503, too, and under fallback.Local the
-	// header fields show this instance's share of the limit.
+	// own context has ended or their limits are not valid. Set it if that function can fail. A
+	// fallback.Store decides while the store inside it is unavailable, so only errors of the
+	// function remain. Under fallback.Closed, the response is a 503 meanwhile, even without
+	// FailClosed. Under fallback.Local, the header fields show this instance's share of the limit.
 	FailClosed bool
 
 	// Timeout is how long a decision may take until the store counts as unavailable. The request
 	// may still be charged. Set it for a store across a network, to 50 ms for example, but not for
 	// a fallback.Store, which has a timeout of its own. Default: the timeouts of the store's
 	// client. With redisstore.Open, they end a decision within a second, or within seconds if
-	// thousands of requests come together. A client with the defaults of go-redis takes up to 10 s.
+	// thousands of requests come together. A client with the defaults of go-redis takes up to 30 s.
 	Timeout time.Duration
 
 	// Shadow decides and charges, but denies no request and sets no header field. Use it to

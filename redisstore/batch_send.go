@@ -109,7 +109,7 @@ type Stats struct {
 	Callers    int64 // calls; a TakeAll over several servers counts once for each key and refund
 	Batches    int64 // trips to servers
 	Requests   int64 // requests in these trips, counted again if a key of a Cluster was moving
-	Waiting    int64 // calls that wait to be sent now
+	Waiting    int64 // calls that now wait to be sent
 	Busy       int64 // calls rejected with [ErrBusy]
 	NotSent    int64 // calls whose context ended before they were sent: nothing is charged
 	Unanswered int64 // calls whose context ended after they were sent: they may be charged

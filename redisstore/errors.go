@@ -25,7 +25,8 @@ func (busyError) Busy() bool { return true }
 // ErrNotSent reports that the context ended before the request was sent. The errors of Take and
 // TakeAll of a [Store] wrap it. Nothing is charged then. If the error is that of a context, but not
 // ErrNotSent, the request was sent or waits for a connection, and may still be charged. A TakeAll
-// over several servers is refunded in the background.
+// over several servers may have charged some of its requests then. They are refunded in the
+// background, except forced ones.
 var ErrNotSent = errors.New("redisstore: the request was not sent")
 
 // notSentError is the error of a call whose context ended with err.

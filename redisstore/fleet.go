@@ -39,8 +39,8 @@ type FleetOptions struct {
 	// MinInstances is what [Fleet.Instances] returns before the first heartbeat, and while fewer
 	// instances are registered. Set it to the number of instances that are started together. While
 	// more than MinInstances are registered, and one of them has not yet counted this instance,
-	// Instances returns 0. An instance that crashed stays registered until it expires. Default: 0,
-	// the number is unknown until the others count this instance.
+	// Instances returns 0. An instance that crashed stays registered until its registration
+	// expires. Default: 0, the number is unknown until the others count this instance.
 	MinInstances int
 }
 

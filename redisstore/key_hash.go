@@ -19,9 +19,9 @@ const (
 	hashSize = 16
 )
 
-// HashKeys makes s store a keyed hash instead of each key: "hash:" and the first 128 bits of its
-// HMAC-SHA256 under secret, in base64url. A key that already has this form is not hashed again, so
-// keys that [Store.Scan] returns can be used. Names of limits are not hashed.
+// HashKeys makes the store write a keyed hash to Redis instead of each key: "hash:" and the first
+// 128 bits of its HMAC-SHA256 under secret, in base64url. A key that already has this form is not
+// hashed again, so keys from [Store.Scan] can be used as keys. Names of limits are not hashed.
 //
 // Call it before any other use of s. With another secret, all keys start with new state. It returns
 // a headgate.InvalidError if secret has less than [MinKeySecret] bytes.

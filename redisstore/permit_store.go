@@ -49,9 +49,10 @@ func (s *Store) ReleasePermit(ctx context.Context, r concurrency.Request) (held 
 }
 
 // WatchPermits implements concurrency.Store. While there are watchers, one more connection
-// subscribes to the channels of their keys, which have the names of the keys. With a redis.Ring it
-// receives the releases of one shard only. Watchers are also notified when the subscription begins,
-// and after the connection was lost, because a release may have been missed.
+// subscribes to a channel for each of their keys. The channel has the name of the key in Redis.
+// With a redis.Ring, the connection receives the releases of one shard only. Watchers are also
+// notified when the subscription begins, and after the connection was lost, because a release may
+// have been missed.
 func (s *Store) WatchPermits(key string, wake chan<- struct{}) (stop func()) {
 	return s.listener.watch(s.client, s.key(key, permitsID), wake)
 }

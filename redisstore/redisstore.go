@@ -3,18 +3,18 @@
 //
 // Concurrent callers share round trips. If a trip with the same key is under way, a request waits
 // for its end, so requests for a key are decided in the order of their calls. Other requests wait
-// only while a number of trips are under way: one or two if the round trip is short or the server
-// is busy, up to 16 over a network. If no trip is under way, a request is sent at once. A script in
-// the server reads, decides and writes in one atomic step, by the server's clock.
+// only while the largest number of trips is under way: one or two if the round trip is short or the
+// server is busy, and up to 16 over a network. If no trip is under way, a request is sent at once.
+// A script in the server reads, decides and writes in one atomic step, by the server's clock.
 //
-// Every key expires after it is no longer needed, at most two seconds and a quarter of its lifetime
-// later. A request whose time is not the server's adds a minute. A denial writes nothing, unless
-// the numbers of the limit have changed so that the state is needed for longer. The package
-// supports Redis 6.2 and newer: single servers, Cluster and Sentinel.
+// Every key expires after it is no longer needed. The delay is at most 2 s plus a quarter of the
+// time for which the key was needed. A request whose time is not the server's adds a minute. A
+// denial writes nothing, unless the numbers of the limit have changed so that the state is needed
+// for longer. The package supports Redis 6.2 and newer: single servers, Cluster and Sentinel.
 //
 // A call returns at once when its context ends. If its request was not sent, nothing is charged,
 // and the error is [ErrNotSent]. A request that was sent, or waits for a connection, may still be
-// charged. [Store.Stats] counts both.
+// charged. [Store.Stats] counts the calls of both kinds.
 //
 // Nothing is charged twice: a request whose answer was lost is not repeated. The error is returned,
 // and the request may have been charged.
@@ -76,8 +76,8 @@ var _ headgate.Store = (*Store)(nil)
 // New makes a store that uses client. The caller closes the client. A call ends when its context
 // ends, or when the client times out: set ReadTimeout and DialTimeout to some hundred milliseconds,
 // as [Open] does. With the defaults of go-redis, a call without a deadline ends after about 5
-// seconds if the server does not answer, and later if it must connect. The client's retries of
-// dials apply, and its retries of commands do not.
+// seconds if the server does not answer, and after up to 30 if it must connect first. The client's
+// retries of dials apply, and its retries of commands do not.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
 	switch {
 	case redisscript.IsNil(client):
@@ -132,12 +132,13 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 // TakeAll implements headgate.Store. On a single server, and wherever all requests have one key, it
 // is one atomic step in one round trip.
 //
-// Otherwise the keys may be on several servers. Then forced requests are sent first, all at once.
+// Otherwise the keys may be on several servers. A request with MaxWait then returns a
+// headgate.InvalidError, not headgate.ErrNoBooking. Forced requests are sent first, all at once.
 // After that, the requests of each key are taken together, key after key; meanwhile, other callers
-// may be denied because of the charges. If a later key denies, the charges are refunded, and a
-// cancel is undone: its cost is charged, even if it had returned less. A refund after the end of a
-// window lets the next window grant that many more tokens. If an answer is lost, requests that were
-// sent may stay charged. For several keys, a request with MaxWait returns a headgate.InvalidError.
+// may be denied because of the charges. If a later key denies, the charges are refunded, and
+// cancels are undone. To undo a cancel, its whole cost is charged, even if the cancel had returned
+// less. A refund after the end of a window lets the next window grant that many more tokens. If an
+// answer is lost, requests that were sent may stay charged.
 func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	if err := headgate.ValidateAll(rs, ds); err != nil {
 		return err

@@ -21,9 +21,9 @@ type State struct {
 	// Algorithm is that of the limit; 0 for permits.
 	Algorithm headgate.Algorithm
 
-	// Used is what was used at the time Changed, in tokens, or in equal fractions of a token for a
-	// token bucket. Full is the capacity of a bucket, counted like Used; it is 0 for all others.
-	// For permits, Used is the number of permits that have not expired.
+	// Used is what was used at the time Changed. It counts tokens, except for a token bucket: there
+	// it counts equal parts of a token. Full is the capacity of a bucket, counted like Used; it is
+	// 0 for all others. For permits, Used is the number of permits that have not expired.
 	Used, Full int64
 
 	// Changed is when the state was last charged, by the clock of the store. It is in the future if
