@@ -89,9 +89,9 @@ func (l *Limiter) Acquire(ctx context.Context, key string) (*Permit, Decision, e
 
 // AcquireLeaving is [Limiter.Acquire], but denies unless at least headroom permits of key stay
 // free. So callers of several classes share the permits: critical callers leave 0, and batch jobs
-// leave some. Callers that leave headroom get no permit while all permits outside their headroom
-// are in use. If headroom is the limit or more, RetryAfter is [headgate.Never]. A negative headroom
-// is a [headgate.InvalidError].
+// leave some. A caller gets no permit while only headroom permits, or fewer, are free. If headroom
+// is the limit or more, RetryAfter is [headgate.Never]. A negative headroom is a
+// [headgate.InvalidError].
 func (l *Limiter) AcquireLeaving(
 	ctx context.Context, key string, headroom int64,
 ) (*Permit, Decision, error) {

@@ -40,7 +40,7 @@ func (p *Permit) Key() string { return p.request.Key }
 func (p *Permit) ID() PermitID { return p.request.ID }
 
 // ExpiresAt returns the earliest time at which the permit can expire. By the clock of this process,
-// that is one TTL after the last successful call to the store began. It assumes that the clock of
+// that is one TTL after the last successful call to the store began. This is true if the clock of
 // the store runs at the same speed.
 func (p *Permit) ExpiresAt() time.Time {
 	p.mu.Lock()
@@ -62,10 +62,10 @@ func (p *Permit) Release(ctx context.Context) error { return p.ReleaseAfter(ctx,
 // it. The period is from 0 to 8760h.
 //
 // It is for calls of an API that counts requests as they arrive. If each call has one of n permits,
-// and ReleaseAfter is called with the response, at most n requests arrive in any window of one
-// period, however long they take. A request without a response may still arrive: let its permit
-// expire. The TTL must be at least the sum of the period and the longest time from the acquisition
-// until a request arrives.
+// and ReleaseAfter is called when the response has arrived, at most n requests arrive in any window
+// of one period, however long they take. A request without a response may still arrive: let its
+// permit expire. The TTL must be at least the sum of the period and the longest time from the
+// acquisition until a request arrives.
 func (p *Permit) ReleaseAfter(ctx context.Context, period time.Duration) error {
 	r := p.request
 	r.After = period

@@ -5,7 +5,7 @@
 // header fields, and answers calls over a limit with the code resource_exhausted.
 //
 // A client needs no interceptor: an http.Client with an httplimit.Transport waits before it sends,
-// and honours the fields of a response in Connect's own protocol.
+// and obeys the pause that a response in Connect's own protocol asks for in its header fields.
 package connectlimit
 
 import (

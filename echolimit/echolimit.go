@@ -37,8 +37,8 @@ func Key(k httplimit.KeyFunc) func(*echo.Context) string {
 
 // New makes a middleware. With Count, the cost is refunded after the handler returns; the client
 // may get the response before the refund. If the handler returns an error, the HTTPErrorHandler of
-// the app writes the response before the refund, which depends on the status. New returns a
-// [headgate.InvalidError] if l is nil or the options are invalid.
+// the app writes the response first, because the status decides whether the cost is refunded. New
+// returns a [headgate.InvalidError] if l is nil or the options are invalid.
 func New(l *headgate.Limiter, o Options) (echo.MiddlewareFunc, error) {
 	if o.Key == nil {
 		o.Key = Key(httplimit.RemoteAddress)

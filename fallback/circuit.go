@@ -172,7 +172,7 @@ func (c *circuit) retryAfter() time.Duration {
 type Stats struct {
 	Degraded  bool   // the circuit is open
 	Decisions uint64 // decisions made without the store
-	Failures  uint64 // failed calls, also of damaged values, which do not open the circuit
+	Failures  uint64 // failed calls; damaged values count, but do not open the circuit
 }
 
 // Stats returns the counts up to now.

@@ -8,9 +8,9 @@ import (
 // ErrDegraded is wrapped by the error of a call that only the store can answer, if the store is
 // unavailable.
 //
-// The error also wraps the store's error, unless that is the error of a context, such as that of
-// another caller. So a caller gets context.Canceled or context.DeadlineExceeded only if its own
-// context has ended.
+// The error also wraps the store's error, unless that error is of a context: the time budget, or
+// another caller's context. So a caller gets context.Canceled or context.DeadlineExceeded only if
+// its own context has ended.
 var ErrDegraded = errors.New("fallback: store unavailable")
 
 type degradedError struct{ why error }

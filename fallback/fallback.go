@@ -10,10 +10,11 @@
 //
 // headgate.Decision.Degraded reports that a decision was made without the store.
 //
-// While the store fails, [Closed] grants nothing, [Open] grants everything, and [Local] grants at
-// most this instance's share of the limit. So one limit can be granted twice: once by the store,
-// and once by the shares. Each instance that starts while the store fails adds its share:
-// docs/fleet.md has the formula, and docs/design/fallback.md the bounds of each algorithm.
+// While the store fails, [Closed] grants nothing, [Open] grants costs up to the capacity, and
+// [Local] grants at most this instance's share of the limit. So one limit can be granted twice:
+// once by the store, and once by the shares. Each instance that starts while the store fails adds
+// its share: docs/fleet.md has the formula, and docs/design/fallback.md the bounds of each
+// algorithm.
 package fallback
 
 import (
@@ -62,7 +63,8 @@ type Options struct {
 	Timeout time.Duration
 
 	// Failures is how many failures in a row open the circuit. The same number within ten seconds
-	// also opens it, if at least half of the calls failed. If calls overlap, only the first counts.
+	// also opens it, if at least half of the calls failed. One call at a time counts: calls that
+	// begin while it is under way do not.
 	//
 	// Invalid input does not count as a failure. An error whose method Busy returns true, such as
 	// redisstore.ErrBusy, does not count either: the request was rejected in this process. Nor does

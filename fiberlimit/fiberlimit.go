@@ -48,9 +48,9 @@ func (r request) Field(name string) []string {
 }
 
 // New makes a middleware. With Count, the middleware calls Fiber's ErrorHandler if the handlers
-// return an error, and refunds the cost before the response is sent. Fiber does not report if a
-// client has left, so Count gets the status then, too. New returns a [headgate.InvalidError] if l
-// is nil or the options are invalid.
+// return an error, and refunds the cost before the response is sent. Fiber does not report that a
+// client has left, so Count also gets the status of a response that no client receives. New returns
+// a [headgate.InvalidError] if l is nil or the options are invalid.
 func New(l *headgate.Limiter, o Options) (fiber.Handler, error) {
 	key := Key(httplimit.RemoteAddress)
 	if o.Key != nil {

@@ -4,9 +4,9 @@
 // [NewReader] and [NewWriter] pace streams with either.
 //
 // A caller passes at the moment at which Wait returns. If callers then send requests over a
-// network, some are delayed more than others: up to 2n can arrive within a period. If the receiver
-// counts strictly, make the period longer by twice the largest delay, or use permits and
-// concurrency.Permit.ReleaseAfter: docs/waiting.md, "A strict API".
+// network, up to 2n can arrive within a period, and more if the delays differ by more than a
+// period. If the receiver counts strictly, make the period longer by twice the largest delay, or
+// use permits and concurrency.Permit.ReleaseAfter: docs/waiting.md, "A strict API".
 package gate
 
 import (
@@ -35,9 +35,9 @@ var ErrClosed = errors.New("gate: closed")
 //	}
 //
 // Most callers want [Gate.Wait]. The promise holds for the moments at which callers see Wait
-// return, even if the scheduler wakes them late: a pass counts from when its caller runs.
-// docs/design/gate.md explains how. If callers always wait, about 99.5% of n pass in a period of
-// 100 ms and more, and 90% in a period of 1 ms (go test -bench Throughput ./gate).
+// return, even if the scheduler wakes them late: a pass is recorded when its caller runs.
+// docs/design/gate.md explains how. While callers wait all the time, about 99.5% of n pass in a
+// period of 100 ms or more, and 90% in a period of 1 ms (go test -bench Throughput ./gate).
 //
 // A Gate has no goroutine, and a timer only while callers wait. It is safe for use
 // by many goroutines and must not be copied. Make one with [New].
@@ -72,8 +72,9 @@ const (
 // a [headgate.InvalidError] unless n is from 1 to 2^50, and period is above 0 and at most 285
 // years. With short periods, fewer than n pass: prefer 1000 in 100 ms to 1 in 100 microseconds.
 //
-// A gate makes its period up to 25 microseconds longer, because a caller runs a little after its
-// pass. It does not in a [testing/synctest] bubble, where time does not advance while code runs.
+// A gate makes its period up to 25 microseconds longer, because Wait returns a little after the
+// pass is recorded. In a [testing/synctest] bubble it does not, because time does not advance there
+// while code runs.
 func New(n int64, period time.Duration) (*Gate, error) {
 	switch {
 	case n < 1 || n > maxTokens:

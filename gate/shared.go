@@ -24,7 +24,7 @@ import (
 // In any window of length period, at most n callers of all processes pass. If they then send
 // requests over a network, more than n can arrive in a period: see the package comment. A caller
 // passes with one of n permits, which it keeps for a period. The store counts the permits and
-// reports when one is released, so no caller polls. docs/design/gate.md says how many callers pass.
+// reports when one is released, so no caller polls. docs/design/gate.md says how many usually pass.
 //
 // Callers of one process pass first come, first served. Across processes, the order is approximate:
 // a process can pass more than twice as often as another. A process that dies keeps its permits for

@@ -31,9 +31,9 @@ func Key(k httplimit.KeyFunc) func(*gin.Context) string {
 	return func(c *gin.Context) string { return key(c.Request) }
 }
 
-// New makes a middleware. A denied request is aborted: no handler after the middleware runs. With
-// Count, the cost is refunded after the handlers return; the client may get the response before the
-// refund. New returns a [headgate.InvalidError] if l is nil or the options are invalid.
+// New makes a middleware. A denied request is aborted: the handlers after the middleware do not
+// run. With Count, the cost is refunded after the handlers return; the client may get the response
+// before the refund. New returns a [headgate.InvalidError] if l is nil or the options are invalid.
 func New(l *headgate.Limiter, o Options) (gin.HandlerFunc, error) {
 	if o.Key == nil {
 		o.Key = Key(httplimit.RemoteAddress)

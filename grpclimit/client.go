@@ -27,8 +27,8 @@ type ClientOptions struct {
 	// shortened to it. Default: an hour.
 	MaxPause time.Duration
 
-	// FailOpen sends calls without waiting while the store is unavailable; pauses that this process
-	// was asked for still apply. Default: the call fails with UNAVAILABLE.
+	// FailOpen sends calls without waiting while the store is unavailable; pauses that answers to
+	// this process asked for still apply. Default: the call fails with UNAVAILABLE.
 	FailOpen bool
 
 	// Observe is called with each pause that an answer asks for, and with each error of the store.
@@ -41,7 +41,7 @@ type ClientOptions struct {
 //
 // An answer RESOURCE_EXHAUSTED with a RetryInfo asks for a pause: the next calls with the same key
 // wait. Pauses are kept in the limiter's store, as by [httplimit.Transport], so that all processes
-// that share the store keep them. The answer is returned unchanged, and nothing is sent again: to
+// that share the store obey them. The answer is returned unchanged, and nothing is sent again: to
 // retry, make a new call, which waits.
 //
 // A call that could not be sent before its deadline fails at once with DEADLINE_EXCEEDED, and
@@ -80,8 +80,8 @@ func (c *Client) Unary(
 	return err
 }
 
-// Stream is a grpc.StreamClientInterceptor that waits before a stream begins. If an interceptor
-// that runs after it returns an error and no stream, the error asks for no pause.
+// Stream is a grpc.StreamClientInterceptor that waits before a stream begins. If a later
+// interceptor returns an error and no stream, this error asks for no pause.
 func (c *Client) Stream(
 	ctx context.Context, description *grpc.StreamDesc, conn *grpc.ClientConn, method string,
 	streamer grpc.Streamer, options ...grpc.CallOption,

@@ -10,8 +10,8 @@ import (
 type AddressOptions struct {
 	// Trusted lists the addresses of your own proxies. X-Forwarded-For from other addresses is
 	// ignored. If any address is listed, connections over a Unix socket are trusted, too. To trust
-	// no other machine, list 127.0.0.1/32. Default: no address, and all connections over a Unix
-	// socket share one key.
+	// only connections over a Unix socket and from 127.0.0.1, list 127.0.0.1/32. Default: no
+	// address, and all connections over a Unix socket share one key.
 	Trusted []netip.Prefix
 
 	// IPv6Bits is the length of the prefix by which IPv6 clients are grouped, 1 to 128. A

@@ -21,7 +21,7 @@ type KeyFunc func(Request) string
 
 // Header makes keys from the value of a header field, such as an API key. A client that may send
 // any value gets a fresh budget with each, so use it for values that were verified. The key is
-// "header:NAME:=VALUE", also for the function of NewLimiterFunc. To choose plans by the bare value,
+// "header:NAME:=VALUE", also in the function of NewLimiterFunc. To choose plans by the bare value,
 // write a KeyFunc of your own, as examples/plans does, or put the plan into the context.
 func Header(name string) KeyFunc {
 	name = textproto.CanonicalMIMEHeaderKey(name)

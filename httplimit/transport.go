@@ -36,12 +36,12 @@ type TransportOptions struct {
 	MaxPause time.Duration
 
 	// Permits limits how many requests arrive at an API in any window of a Period. A request that
-	// has a cost waits for a permit of its key, and releases it a Period after the response. So in
-	// no window of a Period do more requests arrive than there are permits. Without a response, the
-	// permit expires: its TTL must be at least the sum of a Period and the longest time from the
-	// acquisition until a request arrives. If Base is an http.Transport, it sends each of these
-	// requests once. It may repeat only a TRACE, or a request that has an Idempotency-Key
-	// and no body. Default: none.
+	// has a cost waits for a permit of its key, and releases it a Period after the response. So no
+	// more requests arrive in any window of a Period than there are permits. Without a response,
+	// the permit expires: its TTL must be at least the sum of a Period and the longest time from
+	// the acquisition until a request arrives. If Base is an http.Transport, it sends each of these
+	// requests once, with two exceptions: it may repeat a TRACE, and a request that has an
+	// Idempotency-Key and no body. Default: none.
 	Permits *concurrency.Limiter
 
 	// Period is the period of the API's limit. Required with Permits.
@@ -96,10 +96,10 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 //
 //	client := &http.Client{Transport: transport}
 //
-// Requests of a key are sent in the order in which they came. If the store does not book ahead
-// ([headgate.ErrNoBooking]), there is no order: each request asks again after a RetryAfter. A
-// request whose start time comes during a pause gives that start time up. It waits for the end of
-// the pause, and is sent after the requests that have booked a start time by then.
+// Requests of a key are sent in the order in which they came, with two exceptions. If the store
+// does not book ahead ([headgate.ErrNoBooking]), there is no order: each request asks again after a
+// RetryAfter. A request whose start time comes during a pause gives up that start time. When the
+// pause ends, it is sent after all requests that have a start time by then.
 //
 // A request must be sent before the deadline of its context, which includes the Timeout of the
 // http.Client. If its start time or the end of a pause is later, RoundTrip fails at once with a
@@ -116,10 +116,10 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 //   - RateLimit, as in draft-ietf-httpapi-ratelimit-headers-10: t of a limit with r=0.
 //
 // Dates are compared with the Date of the response. Pauses are kept in the limiter's store, under
-// the limit named "httplimit.pause", so that all processes that share the store keep them. No limit
+// the limit named "httplimit.pause", so that all processes that share the store obey them. No limit
 // of the limiter may have that name. If several responses ask for pauses within one round trip to
-// the store, the pause that remains is sometimes not the longest of these pauses, and another
-// process may briefly see a longer one.
+// the store, the pause that remains is sometimes not the longest of them. Another process may
+// briefly see a pause that is longer than all of them.
 //
 // The response is returned unchanged, and nothing is sent again: to retry, send the request again,
 // and it waits. Recording a pause delays a response by at most 100 ms. If the store takes longer,
@@ -136,13 +136,14 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 // When the body of the response has been read or is closed, the usage that it reports is charged
 // instead of what was reserved. Unused tokens are returned; tokens used beyond the reservation
 // delay later requests. Each part of the body passes at once; the end waits for the store for at
-// most 100 ms. If the response has no usage, if its body is closed before its end, or if the Base
-// fails, the request costs what was reserved, or what was reported until then if that is more. A
-// status of 400 or above without usage costs nothing, and neither does a failure to connect.
+// most 100 ms. A failure to connect, and a status of 400 or above without usage, cost nothing. If
+// another response has no usage, if its body is closed before its end, or if the Base fails
+// otherwise, the request costs what was reserved, or what was reported until then if that is more.
 //
-// As long as no tokens refill, a limit is exceeded only by what responses use beyond their
-// reservations. A request that waits keeps its start time, even if tokens are returned meanwhile:
-// only requests that come later start earlier.
+// If tokens refill before unused tokens are returned, a limit can be exceeded: see
+// [headgate.Limiter.Refund]. Otherwise it is exceeded only by what responses use beyond their
+// reservations. A request that waits keeps its start time, even if tokens are returned meanwhile.
+// Only requests that come later can use these tokens.
 //
 // # Round trips to the store
 //

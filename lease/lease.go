@@ -51,25 +51,25 @@ type Options struct {
 // half of what the process will probably use within a TTL. Callers do not wait for it: until it is
 // answered, and whenever tokens run out, requests ask the store. Only the store denies.
 //
-// All processes together grant at most the limit, if the clocks of store and process run at the
-// same pace to within an eighth. The exceptions are grants after
+// All processes together grant at most the limit, if the speeds of the clocks of the store and of
+// each process differ by at most an eighth. The exceptions are grants after
 //
 //   - a refund or a reset;
 //   - a change of the limit's numbers;
 //   - a loss of writes in the store, or a jump of its clock ahead.
 //
 // The processes may grant less. Tokens that are not used are lost when their TTL ends or the
-// process ends. A lease also leaves part of each bucket unused: the tokens that flow in within a
-// TTL. So with the default options, a burst on a hot key is granted 1 to 16% less than the
-// capacity. A key with as many requests as its limit allows is granted up to 3% less.
-// docs/design/lease.md has the measurements.
+// process ends. A lease also leaves as many tokens of each bucket unused as flow in within a TTL.
+// So with the default options, a burst on a hot key is granted 1 to 16% less than the capacity. A
+// key with as many requests as its limit allows is granted up to 3% less. docs/design/lease.md has
+// the measurements.
 //
 // Tokens are prefetched for requests of [Store.Take] with a positive cost and no MaxWait, Headroom,
 // At or Force, under token buckets, stepped buckets, fixed windows and calendars whose capacity is
 // at least 16 / PrefetchFraction. All other requests go to the store, where prefetched tokens count
-// as taken. So a request with Headroom is granted only if its headroom is free, without the
-// prefetched tokens. Sliding windows and logs are not leased: they would forget a charge before its
-// tokens are used.
+// as taken. So a request with Headroom is granted only if its cost and its headroom fit into what
+// is left in the store. Sliding windows and logs are not leased: they would forget a charge before
+// its tokens are used.
 //
 // A lease goes around a denycache, and a denycache around a fallback: see docs/fleet.md.
 type Store struct {

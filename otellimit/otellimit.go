@@ -44,7 +44,7 @@ import (
 type Options struct {
 	// Limits is the number of limit names that have their own series: the first names that are
 	// measured. All others count as the limit _OTHER. 0 means [DefaultLimits]; at most 10,000. Each
-	// may take 16 attribute sets; an SDK keeps 2,000 for an instrument by default.
+	// name may take 16 attribute sets, and an SDK keeps 2,000 sets for an instrument by default.
 	Limits int
 
 	// Attributes are added to all measurements, for example the name of the store. They replace the
