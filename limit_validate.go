@@ -56,7 +56,7 @@ func check(t *terms) error {
 	}
 	most := t.MaxCapacity()
 	if most < 1 {
-		return wrong(period, t.Every.String(), "a shorter one "+reason(t))
+		return wrong(period, t.Every.String(), "a shorter one")
 	}
 	if t.Capacity > most {
 		return invalid(count, t.Capacity, "at most "+strconv.FormatInt(most, 10)+" "+reason(t))

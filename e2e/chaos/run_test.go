@@ -18,7 +18,7 @@ const (
 	deadline = 500 * time.Millisecond // of a call
 
 	// patience bounds what has to happen after a fault.
-	patience = 2 * time.Minute
+	patience = 30 * time.Second
 )
 
 // side is a stack under load, beside the others.

@@ -100,19 +100,19 @@ func TestConsoleJudges(t *testing.T) {
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [410, 0, 10])] },
 				{ state: { instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0,
 				differs: { removed: ["rule pages: 120/m"], added: ["rule pages: 12/m"] } }] } })`,
-			"bad | 82 denials a second since TIME (59 seconds): instances have different rules | b has rule pages: 12/m, and this instance has rule pages: 120/m. Give all instances the same files. | ip:a | ",
+			"bad | 82 denials a second since TIME (59 seconds): instances have different rules | b has rule pages: 12/m, and this instance has rule pages: 120/m. Instances agree when all have loaded the same files. | ip:a | ",
 		},
 		"nor is its ban without effect": {
 			`model({ pages: { mode: "shadow", file_mode: "shadow", allowed: 50, denied: 50, banned: 50, denied_keys: [key("ip:bot", 50, 59)] } },
 				{ pages: steps(180, [0, 250, 250]) }, { overrides: [ban("pages", "ip:bot")], state: { instances: [{ name: "a", started_at: 0 },
 				{ name: "b", started_at: 0, differs: { removed: ["rule pages: 12/m, shadow"], added: ["rule pages: 12/m"] } }] } })`,
-			"warn | Instances have different rules | b has rule pages: 12/m, and this instance has rule pages: 12/m, shadow. Give all instances the same files. |  | ",
+			"warn | Instances have different rules | b has rule pages: 12/m, and this instance has rule pages: 12/m, shadow. Instances agree when all have loaded the same files. |  | ",
 		},
 		"different rules are not calm": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) },
 				{ state: { instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0,
 				differs: { removed: ["rule old: 1/s"], added: [] } }] } })`,
-			"warn | Instances have different rules | b lacks rule old: 1/s. Give all instances the same files. |  | ",
+			"warn | Instances have different rules | b lacks rule old: 1/s. Instances agree when all have loaded the same files. |  | ",
 		},
 		"what a rule denied before it was switched by hand is no incident": {
 			`model({ pages: { allowed: 60, denied: 40, shadow_denied: 20, mode: "shadow", denied_keys: [key("all", 60, 59)] } },
@@ -245,22 +245,22 @@ func TestConsoleJudges(t *testing.T) {
 		"files with errors are not calm": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) },
 				{ state: { instances: [{ name: "a", started_at: 0, config: { error: { text: "x", at: 1 } } }] } })`,
-			"warn | The files have errors | 0% of 100 decisions a second are denials. |  | ",
+			"warn | The files have errors | The files of a have errors. |  | ",
 		},
 		"nor are they with a ban": {
 			`model({ pages: { allowed: 60, denied: 40, banned: 40, denied_keys: [key("ip:bot", 40, 500)] } }, { pages: steps(180, [0, 200, 300]) },
 				{ overrides: [ban("pages", "ip:bot")], state: { instances: [{ name: "a", started_at: 0, config: { error: { text: "x", at: 1 } } }] } })`,
-			"warn | The files have errors | Rule pages denies all of its requests, 40 a second. Keys that are not banned: 0 denials a second. | ip:bot | ",
+			"warn | The files have errors | The files of a have errors. |  | ",
 		},
 		"a slow store does not hide files with errors": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) },
 				{ state: { store: { state: "slow" }, instances: [{ name: "a", started_at: 0, config: { error: { text: "x", at: 1 } } }] } })`,
-			"warn | The files have errors | 0% of 100 decisions a second are denials. Requests wait for the store. |  | ",
+			"warn | The files have errors | The files of a have errors. Requests wait for the store. |  | ",
 		},
 		"a switch by hand hides neither a slow store nor different rules": {
 			`model({ pages: { mode: "shadow" } }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "slow" },
 				instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0, differs: { removed: ["rule old: 1/s"], added: [] } }] } })`,
-			"warn | Instances have different rules | b lacks rule old: 1/s. Give all instances the same files. Requests wait for the store. Rule pages is in mode shadow, and enforce in the file: it would deny 0 requests a second. |  | ",
+			"warn | Instances have different rules | b lacks rule old: 1/s. Instances agree when all have loaded the same files. Requests wait for the store. Rule pages is in mode shadow, and enforce in the file: it would deny 0 requests a second. |  | ",
 		},
 		"nor do denials": {
 			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 40, 59)] } },
@@ -316,10 +316,15 @@ func TestConsoleJudges(t *testing.T) {
 			`model({ login: { denied: 40, error: 9, denied_keys: [key("ip:bot", 40, 60)] } }, { login: [...steps(168, [0, 0, 10]), ...steps(12, [200, 0, 10])] })`,
 			"bad | 40 denials a second since TIME (1 minute) | 9.0 decisions a second fail. | ip:bot | ban",
 		},
-		"denials do not hide different rules": {
-			`model({ login: { denied: 40, denied_keys: [key("ip:bot", 40, 60)] } }, { login: [...steps(168, [0, 0, 10]), ...steps(12, [200, 0, 10])] },
-				{ state: { instances: [{ name: "a", started_at: now - 1e9 }, { name: "b", started_at: now - 1e9, differs: { removed: ["rule old: 1/s"], added: [] } }] } })`,
-			"bad | 40 denials a second since TIME (1 minute) | b lacks rule old: 1/s. Give all instances the same files. | ip:bot | ban",
+		"denials hide nothing else": {
+			`model({ login: { denied: 40, error: 9, denied_keys: [key("ip:bot", 40, 60)] },
+				pages: { mode: "shadow", file_mode: "shadow", allowed: 90, shadow_denied: 9, denied_keys: [key("ip:bad", 9, 59)] } },
+				{ login: [...steps(168, [0, 0, 10]), ...steps(12, [200, 0, 10])], pages: steps(180, [0, 0, 450]) },
+				{ overrides: [ban("pages", "ip:bad")], state: { store: { kind: "redis", state: "slow" }, instances: [{ name: "a", started_at: now - 1e9 },
+					{ name: "b", started_at: now - 1e9, config: { error: {} }, differs: { removed: ["rule old: 1/s"], added: [] } }] } })`,
+			"bad | 40 denials a second since TIME (1 minute) | Rule pages is in mode shadow, so its ban of ip:bad has no effect: 9.0 of its requests a second pass the rule. " +
+				"b lacks rule old: 1/s. Instances agree when all have loaded the same files. 9.0 decisions a second fail. The files of b have errors. " +
+				"Requests wait for the store. | ip:bot | ban",
 		},
 		"decisions that fail are not calm": {
 			`model({ pages: { error: 50 } }, { pages: steps(180, [0, 0, 500]) })`,
@@ -471,6 +476,9 @@ func TestConsoleDialogs(t *testing.T) {
 		"a switch of other limits": {`caution({ act: "mode", rule: "pages", mode: "shadow" }, fleet({ instances:
 			[{ name: "b", started_at: 0, differs: { removed: ["rule pages: 5/m"], added: ["rule pages: 1/m"] } }] }))`,
 			"Rule pages is not the same on all instances. The switch is for all of them."},
+		"a switch back": {`caution({ act: "mode", rule: "pages", mode: "file" }, fleet({ instances:
+			[{ name: "b", started_at: 0, differs: { removed: ["rule pages: 5/m"], added: ["rule pages: 5/m, shadow"] } }] }))`,
+			"Rule pages is not the same on all instances. Each uses the mode of its own file. The mode shown is of this one."},
 		"a slow store": {`effect({ act: "mode", rule: "pages", mode: "shadow", for_s: 600 }, fleet({ store: { state: "slow" } }), now)`,
 			"Rule pages denies nothing until TIME, so it limits no client. It only counts what it would deny. With the present traffic, that is about 7.0 requests a second. " +
 				"Requests still wait for the store. The store is slow: this may be late, or fail."},
@@ -492,7 +500,7 @@ func TestConsoleDialogs(t *testing.T) {
 // After a restart the page has the name of the new process, the key of all requests is never a
 // client, and has no button to ban it, a limit that is nearly full has no time until it is, and the
 // store has one state. An error and its time are of one instance, the denials of a rule that is off
-// here are of others.
+// here are of others, and a dialog promises nothing while the store is down.
 func TestConsoleNamesAndTimes(t *testing.T) {
 	t.Parallel()
 	got := operate(t).console(withToken()).awaited(`
@@ -517,6 +525,11 @@ func TestConsoleNamesAndTimes(t *testing.T) {
 		deniedKeys.draw();
 		const notShadow = document.querySelector("#keys .key-would").hidden;
 
+		const { effect } = await import("./action_text.js");
+		const down = new Model();
+		down.addState({ at: 1, store: { state: "down" }, rules: [], instances: [] });
+		const reset = effect({ act: "reset", rule: "api", key: "ip:1" }, down);
+
 		const { isShared } = await import("./key_breadth.js");
 		const all = isShared("all");
 
@@ -526,8 +539,9 @@ func TestConsoleNamesAndTimes(t *testing.T) {
 			limits: [{ limit: "6/h", capacity: 6, remaining: 5, reset_after_s: 0.3, allowed: true }] }] });
 		await new Panel({ model, cannotAct: () => "" }, element).open("header:", null);
 		globalThis.fetch = ask;
-		return [stores.join("/"), name, failed, [all, element.querySelector(".buttons button").hidden, notShadow].join("/"), element.querySelector(".limit-text").textContent].join(", ");`)
-	if want := "Redis slow/slow/down, new-2, new-2. A restart with this file fails. Also with errors: b., true/true/true, 5 of 6 remain"; got != want {
+		return [stores.join("/"), name, failed, [all, element.querySelector(".buttons button").hidden, notShadow].join("/"), reset, element.querySelector(".limit-text").textContent].join(", ");`)
+	if want := "Redis slow/slow/down, new-2, new-2. A restart with this file fails. Also with errors: b., true/true/true, " +
+		"The store is down. Try again when it answers., 5 of 6 remain"; got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}
 }

@@ -255,8 +255,11 @@ func TestConsoleStoreDown(t *testing.T) {
 	p := s.console(withToken())
 	p.expected = []string{" 50"}
 	p.until("both are known", says("#fact-fleet", "2 instances"))
+	p.click("#rules-rows .mode")
 	redis.Stop()
 	p.until("it says so", says("#verdict-title", "The store is down"))
+	p.until("a dialog that is open promises nothing", says("#act-effect", "The store is down. Try again when it answers."))
+	p.click("#act .buttons button[type=button]")
 	p.until("it says what is done", says("#verdict-detail", "when_store_fails: share"))
 	p.until("one is not known", says("#fact-fleet", "Other instances not known")+" && "+says("#alone", "2 instances were known at "))
 	p.until("nothing is said of what cannot be read", says("#overrides-none", "The store is down")+

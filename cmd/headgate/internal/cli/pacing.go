@@ -68,8 +68,8 @@ func (t *target) pace(cmd *cobra.Command, limits []headgate.Limit) error {
 		return usagef(cmd, "--burst is given with several limits; "+
 			"write it in each, such as \"5/s burst 10\"")
 	case given && !isPlain(t.limits[0], limits[0]):
-		return usagef(cmd, "--burst is given with --limit %q; want a count and a period alone, "+
-			"such as 5/s, or the burst in the limit", t.limits[0])
+		return usagef(cmd, "--burst is given with --limit %q; want a limit such as 5/s, "+
+			"without a burst or an algorithm", t.limits[0])
 	case given:
 		limits[0] = limits[0].Burst(t.burst)
 		return nil
@@ -82,7 +82,8 @@ func (t *target) pace(cmd *cobra.Command, limits []headgate.Limit) error {
 	return nil
 }
 
-// isPlain reports whether text, which says l, has neither a burst nor an algorithm, as 5/month has.
+// isPlain reports whether text, which says l, has no burst and no algorithm, and is not a calendar
+// window such as 5/month.
 func isPlain(text string, l headgate.Limit) bool {
 	if _, rest, named := strings.Cut(text, "="); named {
 		text = rest

@@ -63,11 +63,11 @@ func (c Count) check(r *Rule) error {
 	}
 	switch {
 	case c.Denied && len(c.Statuses) > 0:
-		return errors.New("has statuses and denied; want one of them")
+		return fmt.Errorf("is %s; want statuses, or denied alone", c)
 	case c.String() != "" && len(r.Limits) == 0:
-		return errors.New("has no effect in a rule without limits; want limits")
+		return fmt.Errorf("is %s, which has no effect without limits; want limits", c)
 	case c.Denied && (r.Permits > 0 || r.Cost.String() != "1"):
-		return errors.New("denied cannot be used with permits or a cost; want limits only")
+		return errors.New("is denied, which excludes permits and a cost; want limits only")
 	}
 	return nil
 }

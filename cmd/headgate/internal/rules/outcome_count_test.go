@@ -31,19 +31,21 @@ func TestParseCount(t *testing.T) {
 
 func TestCountRefuses(t *testing.T) {
 	denied, failed := Count{Denied: true}, Count{Statuses: []int{401}}
-	for want, r := range map[string]Rule{
-		`has statuses and denied; want one of them`: {
+	for _, c := range []struct {
+		want string
+		rule Rule
+	}{
+		{`is 401, denied; want statuses, or denied alone`, Rule{
 			Limits: per(1), Count: Count{Statuses: []int{401}, Denied: true},
-		},
-		`has no effect in a rule without limits`:         {Permits: 1, Count: failed},
-		`has no effect in a rule without`:                {Permits: 1, Count: denied},
-		`denied cannot be used with permits or a cost`:   {Limits: per(1), Permits: 1, Count: denied},
-		`denied cannot be used with permits or a cost; `: {Limits: per(1), Cost: Cost{Fixed: 2}, Count: denied},
-		`"7xx" is not an outcome; want 101, a`:           {Limits: per(1), Count: Count{Statuses: []int{7, 401}}},
+		}},
+		{`is 401, which has no effect without limits`, Rule{Permits: 1, Count: failed}},
+		{`is denied, which excludes permits and a cost`, Rule{Limits: per(1), Permits: 1, Count: denied}},
+		{`is denied, which excludes permits and a cost`, Rule{Limits: per(1), Cost: Cost{Fixed: 2}, Count: denied}},
+		{`"7xx" is not an outcome; want 101, a`, Rule{Limits: per(1), Count: Count{Statuses: []int{7, 401}}}},
 	} {
-		r.Name = "a"
-		if err := r.Validate(); err == nil || !strings.Contains(err.Error(), "count: "+want) {
-			t.Errorf("%v; want %s", err, want)
+		c.rule.Name = "a"
+		if err := c.rule.Validate(); err == nil || !strings.Contains(err.Error(), "count: "+c.want) {
+			t.Errorf("%v; want %s", err, c.want)
 		}
 	}
 	for _, c := range []Rule{

@@ -21,14 +21,18 @@ export class ActionDialog {
   // open asks what exactly to do. about is {rule, key}.
   open(act, about) {
     const opener = document.activeElement;
-    const form = build(this.app, act, about, {
+    this.form = build(this.app, act, about, {
       by: localStorage.getItem(place) ?? "",
       cancel: () => this.dialog.close(),
       submit: (request) => this.#submit(request, opener),
     });
-    this.dialog.replaceChildren(form.element);
+    this.dialog.replaceChildren(this.form.element);
     this.dialog.showModal();
-    form.focus();
+    this.form.focus();
+  }
+
+  draw() {
+    if (this.dialog.open) this.form.draw();
   }
 
   async #submit({ also = [], ...request }, opener) {

@@ -50,6 +50,7 @@ export function button(request) {
 
 // effect says what a request will do, in sentences.
 export function effect(request, model, now = Date.now()) {
+  if (model.state.store.state === "down") return "The store is down. Try again when it answers.";
   const rule = model.rule(request.rule);
   const until = request.for_s ? `until ${time(now + request.for_s * 1000, now)}`
     : `until it is ${request.act === "mode" ? "changed" : "lifted"}`;
@@ -67,9 +68,12 @@ export function effect(request, model, now = Date.now()) {
 }
 
 // caution warns of what a person may not expect of a request, or is "".
-export function caution({ act, rule, key, limits }, model) {
+export function caution({ act, rule, key, limits, mode }, model) {
   if (act === "ban") return manyText(deniedKey(model, rule, key));
-  if (act === "mode") return mixedText(rule, model, "The switch is for all of them.");
+  if (act === "mode") {
+    return mixedText(rule, model, mode !== "file" ? "The switch is for all of them."
+      : "Each uses the mode of its own file. The mode shown is of this one.");
+  }
   if (act !== "raise") return "";
   const override = model.override(rule, key);
   if (!override?.ban) return raiseCaution(rule, key, limits, model);

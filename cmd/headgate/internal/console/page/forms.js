@@ -13,7 +13,8 @@ const titles = {
   lift: "Lift the override of this key", mode: "Switch the mode of a rule",
 };
 
-// build makes the form of an act on {rule, key}. on.submit(request) may throw what is wrong.
+// build makes the form of an act on {rule, key}. on.submit(request) may throw what is wrong. draw
+// says again what the act will do, by the numbers and the time of now.
 export function build(app, act, { rule, key }, on) {
   const fields = fieldsOf(app, act, rule, key);
   const wide = act === "ban" && key !== undefined ? breadth(app.model, rule, key) : null;
@@ -69,7 +70,7 @@ export function build(app, act, { rule, key }, on) {
     first.focus();
     if (first.matches("input")) first.select();
   };
-  return { element, focus };
+  return { element, focus, draw };
 }
 
 function about(app, rule, key) {

@@ -28,9 +28,9 @@ const app = {
       return this.model.access.why.includes("no tokens")
         ? "Actions are off: the rules file has no api.tokens" : "This action needs a token";
     }
+    if (kind === "domain") return "Rules in Envoy's format have no overrides: change the file";
     if (!this.model.connection.live) return "There is no connection";
-    if (this.model.state?.store.state === "down") return "The store is down";
-    return kind === "domain" ? "Rules in Envoy's format have no overrides: change the file" : "";
+    return this.model.state?.store.state === "down" ? "The store is down" : "";
   },
 
   choose(rule) {
@@ -118,6 +118,7 @@ function drawState() {
   status.draw();
   overview.draw();
   deniedKeys.draw();
+  app.acting.draw();
   document.documentElement.dataset.ready = String(Boolean(app.model.state && app.model.config));
 }
 

@@ -2,7 +2,7 @@
 
 import { after, causeOf, causes, nameIn } from "./causes.js";
 import { longSpan, percent, rate } from "./format.js";
-import { breadth, inRules } from "./key_breadth.js";
+import { breadth, inRules, listOf } from "./key_breadth.js";
 import { manyText, seenText } from "./key_requests.js";
 import { brief } from "./key_text.js";
 import { time, timeOfDay } from "./times.js";
@@ -33,29 +33,26 @@ function judged(model, now) {
   const idle = keys.filter((k) => k.banned && k.mode !== "enforce" && k.per_s >= loud
     && !differs(model, k.rule)); // another instance may deny it
   const found = incidents(model, rules, keys);
-  const [failed, degraded] = [failing(sum("error")), sum("degraded")];
-  const apart = [failed, idleText(idle), waits(model, degraded), restartText(model)];
+  const warnings = [
+    idle.length > 0 ? idleBan(idle) : null,
+    { title: "Instances have different rules", detail: differences(model) },
+    { title: "Decisions fail", detail: failing(sum("error")) },
+    { title: "The files have errors", detail: fileErrors(model) },
+    storeSlow(model, sum("degraded"), now),
+    { title: "Instances end soon after their start", detail: restartText(model) },
+  ].filter((w) => w?.detail);
+  const apart = warnings.map((w) => w.detail);
   if (found.length > 0) return denials(model, found, { total, banned, apart, now });
   const free = rules.reduce((n, rule) => n + notBanned(rule), 0);
   if (isHigh({ free, history: model.history(null), decisions: total })) {
     return { level: "bad", title: `${rate(free)} denials a second by all rules together`,
-      detail: [`${percent(free / total)} of all decisions. Each rule alone denies few.`,
-        differences(model), ...apart].filter(Boolean).join(" ") };
+      detail: [`${percent(free / total)} of all decisions. Each rule alone denies few.`, ...apart]
+        .join(" ") };
   }
-  const rest = calm(model, keys, { denied, banned, total });
-  const warnings = [
-    { title: "Instances have different rules", detail: differences(model) },
-    { title: "Decisions fail", detail: failed },
-    idle.length > 0 ? idleBan(idle) : null,
-    model.state.instances.some((i) => i.config?.error)
-      ? { ...rest, title: "The files have errors" } : null,
-    storeSlow(model, degraded, now),
-    { title: "Instances end soon after their start", detail: restartText(model) },
-    switchedByHand(model, rules.filter((r) => r.mode !== r.file_mode)),
-  ].filter((w) => w?.detail);
-  if (warnings.length === 0) return rest;
-  const [first] = warnings; // the others are said below it
-  return { ...first, level: "warn", detail: warnings.map((w) => w.detail).join(" ") };
+  const byHand = switchedByHand(model, rules.filter((r) => r.mode !== r.file_mode));
+  const all = [...warnings, byHand].filter(Boolean);
+  if (all.length === 0) return calm(model, keys, { denied, banned, total });
+  return { ...all[0], level: "warn", detail: all.map((w) => w.detail).join(" ") };
 }
 
 function calm(model, keys, { denied, banned, total }) {
@@ -77,6 +74,12 @@ function calm(model, keys, { denied, banned, total }) {
       : `${percent(denied / total)} of ${rate(total)} decisions a second are denials.`)
       + (end ? ` At ${timeOfDay(end.at)} ${end.text}.` : ""),
   };
+}
+
+// fileErrors says which instances refuse their files, or is "".
+function fileErrors({ state: { instances } }) {
+  const names = instances.filter((i) => i.config?.error).map((i) => i.name);
+  return names.length ? `The files of ${listOf(names)} have errors.` : "";
 }
 
 const failing = (errors) => (errors < loud ? "" : `${rate(errors)} decisions a second fail.`);
@@ -101,7 +104,8 @@ function differences({ state: { instances } }) {
     return !there ? `${name} lacks ${here}.`
       : `${name} has ${there}${here ? `, and this instance has ${here}` : ""}.`;
   });
-  return texts.length ? [...texts, "Give all instances the same files."].join(" ") : "";
+  return texts.length === 0 ? ""
+    : `${texts.join(" ")} Instances agree when all have loaded the same files.`;
 }
 
 // differs is whether a rule is another one on an instance.
@@ -233,7 +237,6 @@ function denials(model, [worst, ...more], { total, banned, apart, now }) {
     .filter((k) => top && k.key === top.key && k.banned).map((k) => k.rule);
   const others = worst.keys.filter((k) => k.key !== top?.key && k.per_s > notable * worst.free);
   const parts = [
-    isMixed ? differences(model) : "",
     elsewhere.length ? `It is banned in ${inRules(elsewhere)}, but not in ${top.rule}.` : "",
     top ? top.caution : `${percent(worst.free / total)} of all decisions: rule ${
       worst.rule.name} denies them${isEarly ? ", and their keys are being counted"
@@ -245,7 +248,7 @@ function denials(model, [worst, ...more], { total, banned, apart, now }) {
     ...more.slice(0, 3).map((m) => also(model, m, now)),
     banned >= 0.05 ? `Banned keys: another ${rate(banned)} denials a second, which are not counted `
       + "here." : "",
-    isMixed ? "" : differences(model), ...apart,
+    ...apart,
   ];
   return {
     level: "bad", culprit: top, advice, title: `${rate(worst.free)} denials a second ${text}${
