@@ -122,7 +122,8 @@ func (f *keysFlags) list(ctx context.Context, cmd *cobra.Command) error {
 		return &interruption{ctx.Err(), "not all keys are listed"}
 	case err == nil && unknown > 0:
 		_, err = fmt.Fprintf(cmd.ErrOrStderr(),
-			"headgate: left out %s of named limits; give these limits by --limit to see which are denied\n",
+			"headgate: left out %s of named limits; "+
+				"give these limits by --limit to see which are denied\n",
 			count(unknown, "key"))
 	case err == nil && n == 0:
 		_, err = fmt.Fprintln(cmd.ErrOrStderr(), "headgate: no key matches")
