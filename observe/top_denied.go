@@ -109,8 +109,9 @@ func (t *TopDenied) Add(key string, l headgate.Limit, n int64) {
 // least, with its count.
 func (t *TopDenied) enter(id deniedID) *deniedEntry {
 	id.key = strings.Clone(id.key) // which may be part of something large
-	d := new(deniedEntry)
+	var d *deniedEntry
 	if len(t.counts) < t.size {
+		d = new(deniedEntry)
 		heap.Push(&t.counts, d)
 	} else {
 		d = t.counts[0]
