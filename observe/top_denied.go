@@ -2,9 +2,9 @@ package observe
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"hash/maphash"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -43,7 +43,7 @@ type TopDenied struct {
 
 	mu      sync.Mutex
 	entries map[deniedID]*deniedEntry
-	counts  deniedHeap // the entries; the first has the smallest count
+	counts  []*deniedEntry // a heap: the first has the smallest count
 }
 
 type deniedID struct {
@@ -101,8 +101,8 @@ func (t *TopDenied) Add(key string, l headgate.Limit, n int64) {
 		d = t.enter(id)
 	}
 	d.limit = l
-	d.count += n
-	heap.Fix(&t.counts, d.index)
+	d.count += min(max(n, 0), math.MaxInt64-d.count)
+	t.sink(d)
 }
 
 // enter makes an entry for id. If there are as many as there may be, id gets that of the key denied
@@ -111,8 +111,11 @@ func (t *TopDenied) enter(id deniedID) *deniedEntry {
 	id.key = strings.Clone(id.key) // which may be part of something large
 	var d *deniedEntry
 	if len(t.counts) < t.size {
-		d = new(deniedEntry)
-		heap.Push(&t.counts, d)
+		d = &deniedEntry{index: len(t.counts)}
+		t.counts = append(t.counts, d)
+		for d.index > 0 { // to the front: its count is 0
+			t.swap(d, t.counts[(d.index-1)/2])
+		}
 	} else {
 		d = t.counts[0]
 		delete(t.entries, d.id)
@@ -151,29 +154,24 @@ func (t *TopDenied) Reset() {
 	t.entries, t.counts = make(map[deniedID]*deniedEntry), nil
 }
 
-// deniedHeap orders entries by their counts, for container/heap.
-type deniedHeap []*deniedEntry
-
-func (h *deniedHeap) Len() int           { return len(*h) }
-func (h *deniedHeap) Less(i, j int) bool { return (*h)[i].count < (*h)[j].count }
-
-func (h *deniedHeap) Swap(i, j int) {
-	a := *h
-	a[i], a[j] = a[j], a[i]
-	a[i].index, a[j].index = i, j
+// sink moves d, whose count has grown, below smaller counts.
+func (t *TopDenied) sink(d *deniedEntry) {
+	for {
+		child := 2*d.index + 1
+		if child >= len(t.counts) {
+			return
+		}
+		if child+1 < len(t.counts) && t.counts[child+1].count < t.counts[child].count {
+			child++
+		}
+		if t.counts[child].count >= d.count {
+			return
+		}
+		t.swap(d, t.counts[child])
+	}
 }
 
-// Push implements heap.Interface.
-func (h *deniedHeap) Push(x any) {
-	d, _ := x.(*deniedEntry)
-	d.index = len(*h)
-	*h = append(*h, d)
-}
-
-// Pop implements heap.Interface.
-func (h *deniedHeap) Pop() any {
-	last := len(*h) - 1
-	d := (*h)[last]
-	*h = (*h)[:last]
-	return d
+func (t *TopDenied) swap(a, b *deniedEntry) {
+	a.index, b.index = b.index, a.index
+	t.counts[a.index], t.counts[b.index] = a, b
 }

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -242,6 +243,19 @@ func TestTopDeniedAdd(t *testing.T) {
 	want := []DeniedKey{{"b", headgate.Limit{}, 7, 5}, {"a", l, 4, 4}}
 	if got := top.Top(); !slices.Equal(got, want) {
 		t.Errorf("top %+v\nwant %+v", got, want)
+	}
+}
+
+// Counts neither fall nor wrap around, so that the smallest one stays in front.
+func TestTopDeniedAddsWhateverIsGiven(t *testing.T) {
+	top := NewTopDenied(2)
+	for _, n := range []int64{math.MaxInt64, -5, math.MaxInt64} {
+		top.Add("large", headgate.Limit{}, n)
+		top.Add("small", headgate.Limit{}, -n)
+	}
+	top.Add("new", headgate.Limit{}, 1)
+	if got := top.Top(); got[0].Key != "large" || got[0].Denied != math.MaxInt64 || got[1].Key != "new" {
+		t.Errorf("got %+v", got)
 	}
 }
 
