@@ -63,8 +63,8 @@ func newExec() *cobra.Command {
 		Short: "Run a command when a limit allows it",
 		Long: `Wait until the limits allow a command, and run it. Commands that use the same
 store, key and limit share the limit, first come, first served. exec reads the limit 5/m as
-"5/m sliding-log", which starts at most 5 commands in any minute. Give peek and reset this
-text, because they read 5/m as a token bucket. With --burst 5, a token bucket starts 5
+"5/m sliding-log", which starts at most 5 commands in any minute. Write "5/m sliding-log"
+for peek and reset, which read 5/m as a token bucket. With --burst 5, a token bucket starts 5
 commands at once, then 5 a minute.
 
 The command replaces headgate. So the command gets the input, the output and the signals, and

@@ -42,8 +42,8 @@ const limitsHelp = `A limit is written as [NAME=]COUNT/PERIOD [burst CAPACITY] [
 ALGORITHM is token-bucket unless given; gcra and leaky-bucket are other names of it. PERIOD is
 a unit or whole numbers with units: us, ms, s, m, h, d, w. pipe and exec read COUNT/PERIOD alone
 (but not a month or year) as a sliding-log, which never passes more than COUNT in any PERIOD. If
-COUNT is above 65535 (with --bytes: above 99), they use a bucket, which also passes at most COUNT in
-any PERIOD.`
+COUNT is above 65535 (with --bytes: above 99), they use a bucket with a smaller burst and rate, so
+that it also passes at most COUNT in any PERIOD.`
 
 // verbs are the names of the verbs, for errors.
 const verbs = "check, demo, exec, keys, peek, pipe, replay, reset, serve, size, version"

@@ -54,7 +54,7 @@ func newSize(args []string) *cobra.Command {
 			"(default: 1s, 10s, 1m, 15m and 1h)")
 	flags.StringArrayVar(&f.rates, "rate", nil,
 		"find the burst for `RATE`, such as 10/s; repeat it for several "+
-			"(default: the rates of the proposals and of the limit to try)")
+			"(default: the rates of the limits that size proposes)")
 	f.flags(cmd, args)
 	return cmd
 }
