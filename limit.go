@@ -125,8 +125,8 @@ func (l Limit) Burst(n int64) Limit {
 // the new limit takes to reset. A window of another length is another limit, and starts empty.
 //
 // A bucket that gets no request until it is full under the old numbers is full under the new ones,
-// too. If requests are denied meanwhile, the bucket is full only when it would be under the new
-// numbers. There are two exceptions: see docs/design/exactness.md.
+// too. If a request is denied before that, the bucket becomes full at the time that the new numbers
+// give. There are two exceptions: see docs/design/exactness.md.
 //
 // If the rate of a limit is raised briefly and then restored, its keys may have full buckets.
 //

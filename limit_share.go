@@ -10,7 +10,7 @@ import (
 // Share returns the part of l that one of several instances may grant by itself, so that all
 // instances together keep l while they cannot reach the store. The share has the name and the ID of
 // l; [Decision.Degraded] distinguishes the two. If instances is below 1, the number is unknown: do
-// not decide by that share. A fallback returns it in unchecked decisions ([Decision.Unchecked]).
+// not decide by that share. A fallback puts it into unchecked decisions ([Decision.Unchecked]).
 //
 // A bucket's capacity is divided and rounded down. The rate of a token bucket is divided exactly;
 // the step of a stepped bucket and the count of a window are rounded down. A share has at least one

@@ -79,8 +79,8 @@ type Store interface {
 	// use for that time instead of its TTL. It loses its ID, so no later call changes it.
 	ReleasePermit(ctx context.Context, r Request) (held bool, err error)
 
-	// WatchPermits sends to the channel wake when a permit of key may have been released after a
-	// request with Notify was denied. The send does not block. WatchPermits ends when stop is
+	// After a request with Notify was denied, WatchPermits sends to the channel wake as soon as a
+	// permit of key may have been released. The send does not block. WatchPermits ends when stop is
 	// called. It does not report expiry: the RetryAfter of the denial is the time until enough
 	// permits expire.
 	WatchPermits(key string, wake chan<- struct{}) (stop func())

@@ -32,8 +32,8 @@ type OptionsOf[R, D any] struct {
 	//
 	// The cost is taken before the handler runs, so that requests at the same time cannot exceed
 	// the limit. If the response does not count, the cost is refunded before the response is sent;
-	// its header fields show the limit without that refund. While as many requests as the limit
-	// holds are in progress, the next one is denied, even if none of them counts in the end.
+	// its header fields show the limit without that refund. If the requests in progress have
+	// used up the limit, the next one is denied, even if none of them counts in the end.
 	//
 	// A handler that writes nothing has the status 200, and a handler that hijacks the connection
 	// has 101. Informational statuses such as 103 do not matter. A request stays charged if its

@@ -115,8 +115,9 @@ func (o *FleetOptions) validate(s *Store) error {
 func (o *FleetOptions) timeout() time.Duration { return o.Interval / 2 }
 
 // Instances returns how many instances there are, this one included: 0 while the number is unknown,
-// and otherwise at least MinInstances. Without MinInstances, the number is known after Redis has
-// answered and then all others have sent a heartbeat: two intervals, or up to four after a crash.
+// and otherwise at least MinInstances. Without MinInstances, the number is known when Redis has
+// answered and then each other instance has sent a heartbeat. That takes two intervals, or up to
+// four if another instance has crashed.
 //
 // If the number falls, Instances returns the larger one for three more intervals, because a server
 // that lost its data needs an interval to count all instances again. While Redis is unreachable, or
