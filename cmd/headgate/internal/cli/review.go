@@ -143,6 +143,9 @@ func (f *reviewFlags) load(cmd *cobra.Command) (before, after replay.Revision, e
 	if before, err = f.revision(versions[0]); err == nil {
 		after, err = f.revision(versions[1])
 	}
+	if err == nil && len(before.Rules)+len(after.Rules) == 0 {
+		err = errors.New("no rule is left, so there is nothing to compare")
+	}
 	return before, after, err
 }
 
