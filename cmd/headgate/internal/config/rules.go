@@ -90,7 +90,9 @@ func (r *reader) nameRule(n *yaml.Node, path string, rule rules.Rule) {
 	r.named[rule.Name] = r.at(n)
 	names := []string{rule.Name} // also without limits
 	for i := 1; i < len(rule.Limits); i++ {
-		names = append(names, rule.Limits[i].Name())
+		if l := rule.Limits[i]; l.Validate() == nil {
+			names = append(names, l.Name())
+		}
 	}
 	for _, name := range names {
 		if first, twice := r.limits[name]; twice {
