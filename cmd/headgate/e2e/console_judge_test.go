@@ -67,6 +67,11 @@ func TestConsoleJudges(t *testing.T) {
 				{ pages: [...steps(100, [0, 0, 100]), ...steps(80, [200, 0, 100])] })`,
 			"bad | 60 denials a second since TIME (2 minutes) | Another 16.7% are from ip:old. | ip:new | ban",
 		},
+		"shares of a mean that lags behind are not added up": {
+			`model({ pages: { allowed: 20, denied: 40, denied_keys: [key("ip:new", 36, 120), key("ip:old", 18, 800)] } },
+				{ pages: [...steps(100, [0, 0, 100]), ...steps(80, [200, 0, 100])] })`,
+			"bad | 40 denials a second since TIME (2 minutes) |  | ip:new | ban",
+		},
 		"two causes are two sentences": {
 			`model({ login: { denied: 71, denied_keys: [key("ip:bot", 71, 300)] },
 				pages: { allowed: 9, denied: 29, denied_keys: [key("ip:office", 10, 60), key("ip:old", 0.01, 500)] } },

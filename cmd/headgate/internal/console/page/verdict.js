@@ -235,7 +235,9 @@ function denials(model, [worst, ...more], { total, banned, apart, now }) {
   const advice = cause?.isChange ? "change" : isMixed || !top ? "" : top.caution ? "look" : "ban";
   const elsewhere = keysOf(model, model.rules())
     .filter((k) => top && k.key === top.key && k.banned).map((k) => k.rule);
-  const others = worst.keys.filter((k) => k.key !== top?.key && k.per_s > notable * worst.free);
+  const sum = worst.keys.reduce((n, k) => n + k.per_s, 0); // just after a ban more than the mean
+  const others = sum > 1.1 * worst.free ? []
+    : worst.keys.filter((k) => k.key !== top?.key && k.per_s > notable * worst.free);
   const parts = [
     elsewhere.length ? `It is banned in ${inRules(elsewhere)}, but not in ${top.rule}.` : "",
     top ? top.caution : `${percent(worst.free / total)} of all decisions: rule ${
