@@ -100,6 +100,10 @@ race: deps ## Run the tests with goroutines of their own, shortened, under the r
 	@test -n "$(RACE)" && CGO_ENABLED=1 go test -race -short -p $(BUSY) $(TESTFLAGS) $(RACE)
 	@CGO_ENABLED=1 go test -race -short -timeout 30m $(TESTFLAGS) ./e2e/chaos
 
+.PHONY: redises
+redises: ## Run the Redis tests against the servers of other Debian suites (a quarter of an hour)
+	@scripts/redises
+
 # What somebody imports. The tests of 32 bits need a processor that runs programs of 32 bits.
 LIBRARY = . ./internal/algorithm ./internal/memtable ./internal/usage ./gate ./concurrency ./denycache \
 	./lease ./observe ./fallback ./httplimit ./limittest ./redisstore

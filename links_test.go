@@ -15,6 +15,8 @@ var (
 	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 	symbols = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	linked  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+
+	makeTarget = regexp.MustCompile("(?m)(?:^|`)make ([a-z][a-z-]*)")
 )
 
 // anchors are the anchors that GitHub makes of the headings of a page.
@@ -27,7 +29,8 @@ func anchors(text string) map[string]bool {
 	return found
 }
 
-// TestLinks follows the links between the files of the repository, with their anchors.
+// TestLinks follows the links between the files of the repository, with their anchors, and looks for
+// the targets of make that pages name.
 func TestLinks(t *testing.T) {
 	pages := map[string]string{}
 	if err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
@@ -43,7 +46,16 @@ func TestLinks(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for page, text := range pages {
+		for _, m := range makeTarget.FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(string(makefile), "\n"+m[1]+":") {
+				t.Errorf("%s: make has no %s", page, m[1])
+			}
+		}
 		for _, l := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
 			if strings.Contains(l[1], "://") || strings.HasPrefix(l[1], "mailto:") {
 				continue
