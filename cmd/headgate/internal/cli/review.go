@@ -195,6 +195,9 @@ func printReview(w io.Writer, r *reviewed, width int) {
 	for _, name := range r.Excluded {
 		fmt.Fprintf(w, "excluded  %s\n", printable(name))
 	}
+	if r.Requests == 0 {
+		return
+	}
 	fmt.Fprintln(w)
 	for _, c := range r.Rules {
 		fmt.Fprintf(w, "%s: %s denied more, of %s; %s, first at %s\n", c.Rule,
@@ -204,7 +207,7 @@ func printReview(w io.Writer, r *reviewed, width int) {
 			fmt.Fprintf(w, "  %s  %s\n", printable(t.Client), count(t.Requests, "request"))
 		}
 	}
-	share := 100 * float64(r.MoreClients) / float64(max(r.Keys, 1))
+	share := 100 * float64(r.MoreClients) / float64(r.Keys)
 	fmt.Fprintf(w, "total: %s denied more, of %s (%.2f%%)", count(r.MoreClients, "client"),
 		thousands(r.Keys), share)
 	if r.MaxDenied != nil {

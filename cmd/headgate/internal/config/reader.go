@@ -88,11 +88,13 @@ func (r *reader) mapping(n *yaml.Node, path string, accepted ...field) {
 			continue
 		}
 		lines[key.Value] = key.Line
-		r.field(key, value, at, accepted)
+		r.field(n, key, value, at, accepted)
 	}
 }
 
-func (r *reader) field(key, value *yaml.Node, path string, accepted []field) {
+// field reads a field of the mapping n. A value under a wrong name is read as that of the name that
+// was meant, so that its faults are reported, too.
+func (r *reader) field(n, key, value *yaml.Node, path string, accepted []field) {
 	for _, f := range accepted {
 		if f.name != key.Value {
 			continue
@@ -105,10 +107,15 @@ func (r *reader) field(key, value *yaml.Node, path string, accepted []field) {
 		return
 	}
 	text := "unknown field; want " + list(accepted)
-	if like := spelling.Like(key.Value, names(accepted)); len(like) > 0 {
+	like := spelling.Like(key.Value, names(accepted))
+	if len(like) > 0 {
 		text += "; did you mean " + strings.Join(like, " or ") + "?"
 	}
 	r.faultf(key, path, "%s", text)
+	if len(like) == 1 && !has(n, like[0]) {
+		key.Value = like[0]
+		r.field(n, key, value, path, accepted)
+	}
 }
 
 // list calls item for each entry of n.
