@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -20,8 +23,9 @@ Give the numbers of a named limit by --limit, such as login=5/h. Otherwise, the 
 what was used when the key was last charged. If --limit is given, the keys of all other
 limits are left out.
 
---denied lists only the keys that are at their limit now. A store keeps no record of denials,
-so the listing cannot show how often a key was denied. Use watch to repeat the listing:
+--denied lists only the keys that are at their limit now, under limits whose numbers are known.
+It cannot list permits. A store keeps no record of denials, so the listing cannot show how often
+a key was denied. Use watch to repeat the listing:
 
   watch headgate keys --denied
 
@@ -104,37 +108,50 @@ func (f *keysFlags) list(ctx context.Context, cmd *cobra.Command) error {
 		return err
 	}
 	defer l.store.Close()
-	out, n, unknown := cmd.OutOrStdout(), 0, int64(0)
-	column := limitColumn
-	err = l.list(ctx, func(k listedKey) error {
-		if f.denied && (!k.known || k.decision.Allowed()) {
-			if !k.known && k.Limit != "" { // else permits
-				unknown++
-			}
-			return nil
+	printed, unknown, widths := 0, map[string]bool{}, keyWidths{20, 38}
+	err = l.list(ctx, func(keys []listedKey) error {
+		if f.denied {
+			keys = slices.DeleteFunc(keys, func(k listedKey) bool {
+				if !k.known {
+					unknown[k.limitText()] = true
+				}
+				return !k.known || k.decision.Allowed()
+			})
 		}
-		n++
-		column = max(column, utf8.RuneCountInString(k.limitText())) // those after it are below it
-		return f.print(out, k, column)
+		printed += len(keys)
+		return f.print(cmd.OutOrStdout(), keys, &widths)
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return &interruption{ctx.Err(), "not all keys are listed"}
-	case err == nil && unknown > 0:
-		_, err = fmt.Fprintf(cmd.ErrOrStderr(),
-			"headgate: left out %s of named limits; "+
-				"give these limits by --limit to see which are denied\n",
-			count(unknown, "key"))
-	case err == nil && n == 0:
+	case err == nil && len(unknown) > 0:
+		_, err = fmt.Fprintf(cmd.ErrOrStderr(), "headgate: left out keys of %s, because the store "+
+			"lacks their numbers; give those of a limit by --limit, such as --limit login=5/h\n",
+			strings.Join(slices.Sorted(maps.Keys(unknown)), ", "))
+	case err == nil && printed == 0:
 		_, err = fmt.Fprintln(cmd.ErrOrStderr(), "headgate: no key matches")
 	}
 	return err
 }
 
-func (f *keysFlags) print(w io.Writer, k listedKey, column int) error {
-	if f.json {
-		return printJSONLine(w, k.json())
+// keyWidths are the widths of the columns of a listing.
+type keyWidths struct{ limit, state int }
+
+// print prints keys. It widens the columns if need be.
+func (f *keysFlags) print(w io.Writer, keys []listedKey, widths *keyWidths) error {
+	for _, k := range keys {
+		widths.limit = max(widths.limit, utf8.RuneCountInString(k.limitText()))
+		widths.state = max(widths.state, utf8.RuneCountInString(k.state()))
 	}
-	_, err := io.WriteString(w, k.text(column))
-	return err
+	out := bufio.NewWriter(w) // Flush returns the errors
+	for _, k := range keys {
+		if f.json {
+			_ = printJSONLine(out, k.json())
+			continue
+		}
+		// The key comes last, so that a long one moves no column.
+		fmt.Fprintf(out, "%-*s  %-*s  %s\n",
+			widths.limit, k.limitText(), widths.state, k.state(), keyText(k.Key))
+	}
+	return out.Flush()
 }

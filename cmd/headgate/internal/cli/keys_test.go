@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
 )
 
 // interrupting is an output that ends a context at its first write.
@@ -41,5 +44,52 @@ func TestKeysInterrupted(t *testing.T) {
 	}
 	if code != exitInterrupted || stderr.String() != "headgate: interrupted; not all keys are listed\n" {
 		t.Errorf("exit %d, %s", code, stderr.String())
+	}
+}
+
+// The keys of a page are below each other, and --denied names what it cannot decide.
+func TestKeysDenied(t *testing.T) {
+	s := openRedis(t)
+	long := headgate.Monthly(1_000_000).Named("a-long-name-of-a-limit")
+	for i := range 20 {
+		for _, limit := range []headgate.Limit{
+			headgate.SlidingLog(1, time.Hour), headgate.PerHour(1).Named("b"), long,
+		} {
+			r := headgate.Request{Key: fmt.Sprint("ip:", i), Limit: limit, Cost: limit.Capacity()}
+			if _, err := s.Take(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	slots, err := concurrency.New(s.Redis, 1, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := slots.Acquire(t.Context(), "ip:busy"); err != nil {
+		t.Fatal(err)
+	}
+	for flags, want := range map[string]struct {
+		lines  int
+		stderr string
+	}{
+		"": {61, ""},
+		"--denied": {20, "headgate: left out keys of a-long-name-of-a-limit month " +
+			"calendar-window, b, permits, because the store lacks their numbers; " +
+			"give those of a limit by --limit, such as --limit login=5/h\n"},
+		"--denied --limit b=1/h --limit a-long-name-of-a-limit=1000000/month": {40, ""},
+	} {
+		var out, stderr bytes.Buffer
+		args := append([]string{"keys", "--store", s.Name}, strings.Fields(flags)...)
+		code := exec(t.Context(), args, nil, &out, &stderr)
+		if code != exitAllowed || stderr.String() != want.stderr {
+			t.Errorf("%s: exit %d, %s", flags, code, stderr.String())
+		}
+		columns := map[int]int{}
+		for line := range strings.Lines(out.String()) {
+			columns[strings.LastIndex(line, " ip:")]++
+		}
+		if len(columns) != 1 || strings.Count(out.String(), "\n") != want.lines {
+			t.Errorf("%s: keys in the columns %v of\n%s", flags, columns, &out)
+		}
 	}
 }

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/headgate/headgate"
@@ -29,8 +31,8 @@ type listedKey struct {
 // peeksAtOnce is how many keys are peeked at together, which is one batch of the store.
 const peeksAtOnce = 64
 
-// list calls each with every key that matches.
-func (l *lister) list(ctx context.Context, each func(listedKey) error) error {
+// list calls page with the keys that match, up to peeksAtOnce at a time.
+func (l *lister) list(ctx context.Context, page func([]listedKey) error) error {
 	keys := make([]listedKey, 0, peeksAtOnce)
 	for state, err := range l.store.Redis.Scan(ctx, l.match) {
 		if err != nil {
@@ -42,12 +44,12 @@ func (l *lister) list(ctx context.Context, each func(listedKey) error) error {
 		if len(keys) < peeksAtOnce {
 			continue
 		}
-		if err := l.pass(ctx, keys, each); err != nil {
+		if err := l.pass(ctx, keys, page); err != nil {
 			return err
 		}
 		keys = keys[:0]
 	}
-	return l.pass(ctx, keys, each)
+	return l.pass(ctx, keys, page)
 }
 
 // listed finds the limit of a state. It returns false if the state is left out.
@@ -64,8 +66,8 @@ func (l *lister) listed(state redisstore.State) (listedKey, bool) {
 	return listedKey{State: state, limit: limit, known: known}, true
 }
 
-// pass peeks at keys, and calls each with those that are not in their initial state.
-func (l *lister) pass(ctx context.Context, keys []listedKey, each func(listedKey) error) error {
+// pass peeks at keys, and calls page with those that are not in their initial state.
+func (l *lister) pass(ctx context.Context, keys []listedKey, page func([]listedKey) error) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	errs := make([]error, len(keys))
@@ -80,16 +82,10 @@ func (l *lister) pass(ctx context.Context, keys []listedKey, each func(listedKey
 		}
 	}
 	peeks.Wait()
-	for i, k := range keys {
-		if errs[i] != nil {
-			return storeError(l.store, errs[i])
-		}
-		if k.known && k.decision.ResetAfter == 0 {
-			continue
-		}
-		if err := each(k); err != nil {
-			return err
-		}
+	if err := cmp.Or(errs...); err != nil {
+		return storeError(l.store, err)
 	}
-	return nil
+	return page(slices.DeleteFunc(keys, func(k listedKey) bool {
+		return k.known && k.decision.ResetAfter == 0
+	}))
 }

@@ -56,15 +56,6 @@ func printJSONLine(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// text formats k: its limit, its state and the key, which comes last, so that a long one moves no
-// column. column is the width of the limit.
-func (k *listedKey) text(column int) string {
-	return fmt.Sprintf("%-*s  %-38s  %s\n", column, k.limitText(), k.state(), keyText(k.Key))
-}
-
-// limitColumn is the least width of a limit.
-const limitColumn = 20
-
 func (k *listedKey) limitText() string {
 	switch {
 	case k.known:
