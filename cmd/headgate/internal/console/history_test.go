@@ -111,7 +111,7 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// Percentiles are those of the last ten seconds.
+// Percentiles are those of the last five seconds.
 func TestLatencyForgets(t *testing.T) {
 	c := newConsole(t, nil)
 	var l latency
@@ -126,7 +126,7 @@ func TestLatencyForgets(t *testing.T) {
 	for _, n := range l.recent() {
 		sum += n
 	}
-	if sum != 10 {
-		t.Errorf("%d calls count, want those of 10 s", sum)
+	if sum != 5 {
+		t.Errorf("%d calls count, want those of 5 s", sum)
 	}
 }

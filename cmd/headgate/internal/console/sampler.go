@@ -93,7 +93,7 @@ func countsOf(c *envoy.Counters) counts {
 }
 
 // latencySpan is how long ago the calls of a percentile may be.
-const latencySpan = 10 * time.Second
+const latencySpan = 5 * time.Second
 
 // latency finds percentiles of the last calls of the store, from the buckets of the metrics.
 type latency struct {

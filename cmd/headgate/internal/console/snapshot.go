@@ -98,7 +98,8 @@ func (r *runner) storeState(p50 *int64) string {
 		return storeMemory
 	case !o.StoreUp() || r.failed != nil && !isLate:
 		return storeDown
-	case isLate || p50 != nil && (*p50 >= least.Microseconds() || r.common.isDegraded(r.sent)):
+	case isLate || p50 != nil && (*p50 >= least.Microseconds() ||
+		r.common.isDegraded(r.sent) && r.own.Instance.At-r.without < silence.Milliseconds()):
 		return storeSlow
 	}
 	return storeUp

@@ -1,6 +1,9 @@
 package console
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // join adds v, and sends it the history and the newest state. It reports false if there is no room.
 func (r *runner) join(v *viewer, now time.Time) bool {
@@ -113,6 +116,9 @@ func (r *runner) state(now time.Time) []byte {
 	}
 	o := r.handler.options
 	s.Store.Kind, s.Store.Name = "redis", o.StoreAs
+	if slices.ContainsFunc(s.Rules, func(r ruleState) bool { return r.Degraded > 0 }) {
+		r.without = s.At
+	}
 	s.Store.State = r.storeState(s.Store.P50)
 	r.isSlow = s.Store.State == storeSlow
 	s.Store.Then = o.WithoutStore()
