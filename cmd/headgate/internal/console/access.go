@@ -66,31 +66,18 @@ func (h *Handler) reading(f handlerFunc) handlerFunc {
 	}
 }
 
-// acting refuses requests that may not act.
+// acting refuses requests from pages of other sites, those that may not act, and bodies that are no
+// JSON.
 func (h *Handler) acting(f handlerFunc) handlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if a := h.access(r); !a.MayAct {
-			return a.err
-		}
-		return f(w, r)
-	}
-}
-
-// fromHere refuses requests from pages of other sites.
-func (h *Handler) fromHere(f handlerFunc) handlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if err := h.guard.Check(r); err != nil {
-			return &problem.Problem{Status: http.StatusForbidden, Detail: httpapi.OtherSite}
-		}
-		return f(w, r)
-	}
-}
-
-// withJSON refuses bodies that are no JSON.
-func withJSON(f handlerFunc) handlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) error {
 		kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-		if kind != "application/json" {
+		a := h.access(r)
+		switch err := h.guard.Check(r); {
+		case err != nil:
+			return &problem.Problem{Status: http.StatusForbidden, Detail: httpapi.OtherSite}
+		case !a.MayAct:
+			return a.err
+		case kind != "application/json":
 			return &problem.Problem{Status: http.StatusUnsupportedMediaType,
 				Detail: "the body is not JSON; want Content-Type: application/json"}
 		}

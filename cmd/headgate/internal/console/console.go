@@ -134,7 +134,7 @@ func (h *Handler) get(path string, f handlerFunc) {
 
 // post serves what needs the right to act at api/path. The body is JSON.
 func (h *Handler) post(path string, f handlerFunc) {
-	h.mux.Handle("POST /console/api/"+path, h.data(h.fromHere(h.acting(withJSON(f)))))
+	h.mux.Handle("POST /console/api/"+path, h.data(h.acting(f)))
 }
 
 // handlerFunc serves a request, or returns an error before it has written anything: a
