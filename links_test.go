@@ -15,6 +15,7 @@ var (
 	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 	symbols = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	linked  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	named   = regexp.MustCompile(`docs/[\w/]+\.md#[\w-]+`)
 
 	makeTarget = regexp.MustCompile("(?m)(?:^|`)make ([a-z][a-z-]*)")
 )
@@ -72,6 +73,10 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s links to %s, which has no such heading", page, l[1])
 			}
 		}
+	}
+	verdict, err := os.ReadFile("cmd/headgate/internal/console/page/verdict.js")
+	if page, anchor, ok := strings.Cut(named.FindString(string(verdict)), "#"); !ok || !anchors(pages[page])[anchor] {
+		t.Errorf("the console names %s#%s, which does not exist: %v", page, anchor, err)
 	}
 	if least := 40; len(pages) < least {
 		t.Errorf("%d pages, want at least %d", len(pages), least)

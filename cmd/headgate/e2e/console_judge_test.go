@@ -8,8 +8,8 @@ import (
 )
 
 // judgeScript defines model(rules, past, more), whose history ends now: past has a list of the
-// denials of keys that were not banned, of those that were, and of what was allowed, for each rule
-// and each of the last steps.
+// denials of keys that were not banned, of those that were, of what was allowed, and of what was
+// decided without the store, for each rule and each of the last steps.
 const judgeScript = `
 	const { Model } = await import("./model.js");
 	const { judge } = await import("./verdict.js");
@@ -18,8 +18,8 @@ const judgeScript = `
 		const m = new Model();
 		const steps = Array.from({ length: 180 }, (_, i) => {
 			const counts = Object.fromEntries(Object.entries(past).map(([name, list]) => {
-				const [open, banned, allowed] = list.at(i - 180) ?? list[0];
-				return [name, [allowed, open + banned, 0, 0, 0, banned]];
+				const [open, banned, allowed, degraded = 0] = list.at(i - 180) ?? list[0];
+				return [name, [allowed, open + banned, 0, 0, degraded, banned]];
 			}));
 			const total = Object.values(counts).reduce((a, b) => a.map((n, j) => n + b[j]), [0, 0, 0, 0, 0, 0]);
 			return { at: now / 1000 - (180 - i) * 5, rules: counts, total };
@@ -160,12 +160,12 @@ func TestConsoleJudges(t *testing.T) {
 		"rules that deny many together do not hide a slow store": {
 			`model(Object.fromEntries(Array.from({ length: 30 }, (_, i) => ["r" + i, { allowed: 0.3, denied: 0.6 }])), { r0: steps(180, [0, 0, 2]) },
 				{ state: { store: { kind: "redis", state: "slow" } } })`,
-			"bad | 18 denials a second by all rules together | 66.7% of all decisions. Each rule alone denies few. Requests wait for the store. |  | ",
+			"bad | 18 denials a second by all rules together | 66.7% of all decisions. Each rule alone denies few. Requests wait for the store. Look at the load of Redis and its network: docs/redis.md#if-redis-is-slow. |  | ",
 		},
 		"a ban without effect does not hide a slow store": {
 			`model({ pages: { mode: "shadow", file_mode: "shadow", allowed: 90, shadow_denied: 9, denied_keys: [key("ip:bot", 9, 59)] } },
 				{ pages: steps(180, [0, 0, 450]) }, { overrides: [ban("pages", "ip:bot")], state: { store: { kind: "redis", state: "slow" } } })`,
-			"warn | A banned key is not denied | Rule pages is in mode shadow, so its ban of ip:bot has no effect: 9.0 of its requests a second pass the rule. Requests wait for the store. | ip:bot | mode",
+			"warn | A banned key is not denied | Rule pages is in mode shadow, so its ban of ip:bot has no effect: 9.0 of its requests a second pass the rule. Requests wait for the store. Look at the load of Redis and its network: docs/redis.md#if-redis-is-slow. | ip:bot | mode",
 		},
 		"a ban that stops all denials is not an incident": {
 			`model({ pages: { denied: 40, banned: 10, denied_keys: [key("ip:bot", 40, 59)] } },
@@ -260,17 +260,17 @@ func TestConsoleJudges(t *testing.T) {
 		"a slow store does not hide files with errors": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) },
 				{ state: { store: { state: "slow" }, instances: [{ name: "a", started_at: 0, config: { error: { text: "x", at: 1 } } }] } })`,
-			"warn | The files have errors | The files of a have errors. Requests wait for the store. |  | ",
+			"warn | The files have errors | The files of a have errors. Requests wait for the store. Look at the load of Redis and its network: docs/redis.md#if-redis-is-slow. |  | ",
 		},
 		"a switch by hand hides neither a slow store nor different rules": {
 			`model({ pages: { mode: "shadow" } }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "slow" },
 				instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0, differs: { removed: ["rule old: 1/s"], added: [] } }] } })`,
-			"warn | Instances have different rules | b lacks rule old: 1/s. Instances agree when all have loaded the same files. Requests wait for the store. Rule pages is in mode shadow, and enforce in the file: it would deny 0 requests a second. |  | ",
+			"warn | Instances have different rules | b lacks rule old: 1/s. Instances agree when all have loaded the same files. Requests wait for the store. Look at the load of Redis and its network: docs/redis.md#if-redis-is-slow. Rule pages is in mode shadow, and enforce in the file: it would deny 0 requests a second. |  | ",
 		},
 		"nor do denials": {
 			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 40, 59)] } },
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] }, { state: { store: { state: "slow" } } })`,
-			"bad | 40 denials a second since TIME (59 seconds) | Requests wait for the store. | ip:a | ban",
+			"bad | 40 denials a second since TIME (59 seconds) | Requests wait for the store. Look at the load of Redis and its network: docs/redis.md#if-redis-is-slow. | ip:a | ban",
 		},
 		"denials after some seconds of calm are new": {
 			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 40, 300)] } },
@@ -329,7 +329,7 @@ func TestConsoleJudges(t *testing.T) {
 					{ name: "b", started_at: now - 1e9, config: { error: {} }, differs: { removed: ["rule old: 1/s"], added: [] } }] } })`,
 			"bad | 40 denials a second since TIME (1 minute) | Rule pages is in mode shadow, so its ban of ip:bad has no effect: 9.0 of its requests a second pass the rule. " +
 				"b lacks rule old: 1/s. Instances agree when all have loaded the same files. 9.0 decisions a second fail. The files of b have errors. " +
-				"Requests wait for the store. | ip:bot | ban",
+				"Requests wait for the store. Look at the load of Redis and its network: docs/redis.md#if-redis-is-slow. | ip:bot | ban",
 		},
 		"decisions that fail are not calm": {
 			`model({ pages: { error: 50 } }, { pages: steps(180, [0, 0, 500]) })`,
@@ -338,7 +338,7 @@ func TestConsoleJudges(t *testing.T) {
 		"what a slow store does not decide": {
 			`model({ pages: { allowed: 100, degraded: 15 } }, { pages: steps(180, [0, 0, 500]) },
 				{ state: { store: { state: "slow", when_store_fails: "open" } } })`,
-			"warn | The store is slow since TIME | Requests wait for the store, and 15 decisions a second are made without it. These are allowed without limits (when_store_fails: open). |  | ",
+			"warn | The store is slow since TIME | Requests wait for the store, and 15 decisions a second are made without it. These are allowed without limits (when_store_fails: open). Look at the load of Redis and its network: docs/redis.md#if-redis-is-slow. |  | ",
 		},
 		"a store that is down, and instances that are not known": {
 			`model({ pages: {} }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "down", when_store_fails: "unknown" } } })`,
@@ -352,9 +352,40 @@ func TestConsoleJudges(t *testing.T) {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) })`,
 			"calm | Nothing unusual | 0% of 100 decisions a second are denials. |  | ",
 		},
+		"a key that only the lack of the store denied is not proposed for a ban": {
+			`model({ pages: { denied: 40, degraded: 42, denied_keys: [key("ip:a", 40, 59)] } }, { pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10, 210])] },
+				{ state: { store: { state: "up", when_store_fails: "share" } } })`,
+			"bad | 40 denials a second since TIME, a second after the store failed, or was too slow | " +
+				"Denied only while the store did not answer: its limits may allow what it sends. | ip:a | look",
+		},
+		"nor is one of the last seconds": {
+			`model({ pages: { allowed: 2, degraded: 40, denied: 40, denied_keys: [key("ip:a", 40, -1)] } }, { pages: steps(180, [0, 0, 400]) },
+				{ state: { store: { state: "up", when_store_fails: "share" } } })`,
+			"bad | 40 denials a second since TIME (0 seconds) | Denied only while the store did not answer: its limits may allow what it sends. | ip:a | look",
+		},
+		"one that was denied before is": {
+			`model({ pages: { denied: 40, degraded: 42, denied_keys: [key("ip:a", 40, 90)] } }, { pages: [...steps(162, [0, 0, 400]), ...steps(6, [200, 0, 10]), ...steps(12, [200, 0, 10, 210])] },
+				{ state: { store: { state: "up", when_store_fails: "share" } } })`,
+			"bad | 40 denials a second since TIME (1 minute) |  | ip:a | ban",
+		},
+		"and one that is denied since the store is well again": {
+			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 40, 59)] } }, { pages: [...steps(168, [0, 0, 400]), ...steps(11, [200, 0, 10, 210]), [200, 0, 10]] },
+				{ state: { store: { state: "up", when_store_fails: "share" } } })`,
+			"bad | 40 denials a second since TIME, a second after the store failed, or was too slow |  | ip:a | ban",
+		},
+		"and one that is denied although all are allowed without the store": {
+			`model({ pages: { denied: 40, degraded: 42, denied_keys: [key("ip:a", 40, 59)] } }, { pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10, 210])] },
+				{ state: { store: { state: "up", when_store_fails: "open" } } })`,
+			"bad | 40 denials a second since TIME, a second after the store failed, or was too slow |  | ip:a | ban",
+		},
+		"denials after an undo began with it": {
+			`model({ pages: { denied: 40, denied_keys: [key("ip:bot", 40, 500)] } }, { pages: [...steps(100, [0, 0, 400]), ...steps(68, [0, 200, 10]), ...steps(12, [200, 0, 10])] },
+				{ acts: [{ act: "ban", rule: "pages", key: "ip:bot", at: now - 400_000, undone: { at: now - 59_000 } }] })`,
+			"bad | 40 denials a second since TIME, as the ban of ip:bot was undone |  | ip:bot | ban",
+		},
 		"a slow store": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "slow" } } })`,
-			"warn | The store is slow | Requests wait for the store. |  | ",
+			"warn | The store is slow | Requests wait for the store. Look at the load of Redis and its network: docs/redis.md#if-redis-is-slow. |  | ",
 		},
 	} {
 		got := p.awaited(judgeScript + "return said(" + c.script + ");")
@@ -460,7 +491,7 @@ func TestConsoleAfterAnUndo(t *testing.T) {
 		const rate = m.rules()[0].denied_keys[0].per_s;
 		const colours = [drawn({}), drawn({ denied: -2 })]; // the mean is 0 then
 		return [mark, text("#actions-rows .act-text"), rate, colours, orders].join("; ");`)
-	want := "TIME Banned ip:a in rule pages, undone at TIME; Banned ip:a in rule pages.; 1; true,false; ab-ba,ab-ab"
+	want := "TIME Banned ip:a in rule pages; TIME the ban of ip:a was undone; Banned ip:a in rule pages.; 1; true,false; ab-ba,ab-ab"
 	if got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}
@@ -546,7 +577,68 @@ func TestConsoleNamesAndTimes(t *testing.T) {
 		globalThis.fetch = ask;
 		return [stores.join("/"), name, failed, [all, element.querySelector(".buttons button").hidden, notShadow].join("/"), reset, element.querySelector(".limit-text").textContent].join(", ");`)
 	if want := "Redis slow/slow/down, new-2, new-2. A restart with this file fails. Also with errors: b., true/true/true, " +
-		"The store is down. Try again when it answers., 5 of 6 remain"; got != want {
+		"The store is down. If you have sent this already, it may have been done: look at the list of actions when the store answers. If not, try again then., 5 of 6 remain"; got != want {
+		t.Errorf("got %s; want %s", got, want)
+	}
+}
+
+// Without a connection, no time goes on beyond the last data.
+func TestConsoleStopsTheClock(t *testing.T) {
+	t.Parallel()
+	got := operate(t).console(withToken()).awaited(judgeScript + `
+		const status = await import("./status.js");
+		const { ago } = await import("./times.js");
+		const m = model({ pages: { denied: 40, denied_keys: [key("ip:a", 40, 59)] } }, { pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] });
+		status.start({ model: m });
+		const shown = (connection) => {
+			m.connection = connection;
+			status.drawConnection();
+			return ago(connection.at - 7000);
+		};
+		const old = shown({ live: false, error: "x", at: now }) + " " + judge(m).title;
+		return old + " " + shown({ live: true, error: "", at: Date.now() });`)
+	if got = clockTimes.ReplaceAllString(got, "TIME"); got != "7s ago 40 denials a second since TIME (59 seconds) 7s ago" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// Files that could not be loaded and lost actions are marks. A key that only the lack of the store
+// denied says so in its row, which has no buttons. If an action has no answer, nobody knows.
+func TestConsoleSaysWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	got := operate(t).console(withToken()).awaited(judgeScript + `
+		const m = model({ pages: { denied: 40, degraded: 42, denied_keys: [key("ip:bot", 30, 90), key("ip:a", 10, 59)] } },
+			{ pages: [...steps(162, [0, 0, 400]), ...steps(6, [200, 0, 10]), ...steps(12, [200, 0, 10, 210])] },
+			{ state: { store: { state: "up", when_store_fails: "share" }, instances: [{ name: "a", started_at: 0, config: { error: { text: "x", at: now - 9000 } } }] } });
+		const app = { model: m, rule: null, cannotAct: () => "" };
+		const overview = await import("./overview.js");
+		overview.start(app);
+		m.setActs([{ id: "1", act: "ban", rule: "pages", key: "ip:a", at: now - 99e7 }]);
+		m.setActs([{ id: "1", act: "ban", rule: "pages", key: "ip:a", at: now - 99e7 }, { id: "2", act: "reset", rule: "pages", key: "ip:a", at: now - 99e7 }]);
+		const before = m.comings.length;
+		m.setActs([]);
+		overview.drawHistory();
+		const marks = document.querySelector("#plot-causes").textContent;
+
+		const deniedKeys = await import("./denied_keys.js");
+		document.querySelector("#keys").replaceChildren();
+		deniedKeys.start(app);
+		deniedKeys.draw();
+		const rows = [...document.querySelectorAll("#keys .key-row")].map((row) => row.querySelector(".rule-note").textContent
+			+ [...row.querySelectorAll(".key-acts button")].map((b) => b.hidden).join());
+
+		const { build } = await import("./forms.js");
+		const problem = async (error) => {
+			const { element } = build(app, "ban", { rule: "pages", key: "ip:a" }, { by: "", submit: () => { throw error; } });
+			element.dispatchEvent(new Event("submit", { cancelable: true }));
+			await null;
+			return element.querySelector(".problem").textContent;
+		};
+		const { Refusal } = await import("./api.js");
+		return [before, marks, ...rows, await problem(new Refusal("the answer was cut off")), await problem(new Refusal("no", 409))].join("; ");`)
+	want := "0; TIME the store failed, or was too slow; TIME the files could not be loaded; TIME the store lost its data; false,false; " +
+		"Denied only while the store did not answer: its limits may allow what it sends.true,true; the answer was cut off: it may have been done; no"
+	if got = clockTimes.ReplaceAllString(got, "TIME"); got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}
 }

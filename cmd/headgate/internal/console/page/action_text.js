@@ -50,7 +50,10 @@ export function button(request) {
 
 // effect says what a request will do, in sentences.
 export function effect(request, model, now = Date.now()) {
-  if (model.state.store.state === "down") return "The store is down. Try again when it answers.";
+  if (model.state.store.state === "down") {
+    return "The store is down. If you have sent this already, it may have been done: look at the "
+      + "list of actions when the store answers. If not, try again then.";
+  }
   const rule = model.rule(request.rule);
   const until = request.for_s ? `until ${time(now + request.for_s * 1000, now)}`
     : `until it is ${request.act === "mode" ? "changed" : "lifted"}`;

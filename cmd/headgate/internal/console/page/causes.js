@@ -13,22 +13,37 @@ export function causes(model) {
     const isChange = lines.some((line) => !line.startsWith("override of ")); // for many keys
     return { at, text: "the rules changed", rules: namesIn(lines), isChange };
   });
-  const ends = (model.acts ?? []).filter((a) => a.ended?.why === "expired")
+  const ends = (model.acts ?? []).filter((a) => a.undone || a.ended?.why === "expired")
     .map((a) => ({
-      at: a.ended.at ?? a.until, rules: new Set([a.rule]), isEnd: true,
-      text: a.act === "mode" ? `the switch of rule ${a.rule} ended`
-        : `the ${a.act} of ${brief(a.key ?? "")} ended`,
+      at: a.undone?.at ?? a.ended.at ?? a.until, rules: new Set([a.rule]), isEnd: true,
+      text: `the ${a.act === "mode" ? `switch of rule ${a.rule}` : `${a.act} of ${
+        brief(a.key ?? "")}`} ${a.undone ? "was undone" : "ended"}`,
     }));
   return [...changes, ...ends, ...model.comings, ...outages(model)].sort((a, b) => a.at - b.at);
 }
 
+// areMany says of each step whether many decisions were made without the store. A single one is
+// none, nor are a few of very many: they trouble nobody.
+const areMany = ({ degraded, allowed, denied }) =>
+  degraded.map((n, i) => n > 1 && n >= 0.05 * (allowed[i] + denied[i]));
+
+// apart returns a function that says of a key that only the lack of the store denied it, or "".
+export function apart(model) {
+  const { counts, from, step_s } = model.history(null);
+  const then = model.state.store.when_store_fails;
+  const many = areMany(counts);
+  const isNow = model.rules().some((r) => r.degraded > 0.05 * (r.allowed + r.denied));
+  const isOut = (at) => many[Math.floor((at / 1000 - from) / step_s)] ?? isNow;
+  return ({ first, last }) => (then !== "open" && isOut(first) && isOut(last)
+    ? "Denied only while the store did not answer: its limits may allow what it sends." : "");
+}
+
 const pause = 6; // steps without a decision of the kind, after which the store is well again
 
-// outages says when decisions without the store began and ended. A single one is none, nor are a
-// few of very many: they trouble nobody.
+// outages says when decisions without the store began and ended.
 function outages(model) {
-  const { counts: { degraded, allowed, denied }, from, step_s, startOf } = model.history(null);
-  const many = degraded.map((n, i) => n > 1 && n >= 0.05 * (allowed[i] + denied[i]));
+  const { counts, from, step_s, startOf } = model.history(null);
+  const many = areMany(counts);
   const isOut = many.map((_, i) => many.slice(Math.max(0, i - pause), i + 1).some(Boolean));
   return isOut.flatMap((out, i) => (i === 0 || out === isOut[i - 1] ? [] : [{
     at: startOf(out ? i : i - pause), rules: null,

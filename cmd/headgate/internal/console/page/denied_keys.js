@@ -1,5 +1,6 @@
 // The top denied keys, a search, and the state of one key.
 
+import { apart } from "./causes.js";
 import { disable, onAct } from "./controls.js";
 import { byId, h, setText, show } from "./dom.js";
 import { number, percent, rate } from "./format.js";
@@ -10,8 +11,6 @@ import { manyText } from "./key_requests.js";
 import { brief, cutOff, keyText } from "./key_text.js";
 import { Few, Order, Rows } from "./rows.js";
 import { ago, time, utc } from "./times.js";
-
-const listed = 120; // steps of the history, in which a listed key may have been denied
 
 let app, rows, order, found, few;
 let opened = null; // the row whose key is looked at
@@ -66,19 +65,6 @@ export function draw() {
   setText(byId("keys-none"), app.rule === null ? "No key was denied in this time."
     : `Rule ${app.rule} denied no key in this time.`);
   setText(byId("denied-keys-period"), period());
-  const apart = withoutStore(app.model);
-  setText(byId("keys-apart"), apart);
-  show(byId("keys-apart"), apart !== "" && items.length > 0);
-}
-
-// withoutStore says which keys are in the list because the store did not answer, or is "".
-function withoutStore(model) {
-  const { state, when_store_fails: then } = model.state.store;
-  const isApart = state === "down"
-    || model.history(null).counts.degraded.slice(-listed).some((n) => n > 1);
-  if (!isApart || then === "open") return "";
-  return `This list may also have keys that ${then === "share"
-    ? "exceeded an instance's share of a limit" : "were denied"} while the store did not answer.`;
 }
 
 // period says for how long denied keys have been counted: from the first viewer on, and 5 to 10
@@ -95,13 +81,14 @@ const id = (item) => `${item.rule} ${item.key}`;
 // that would be.
 function keys() {
   const items = [];
+  const apartText = apart(app.model);
   let total = 0;
   for (const rule of app.model.rules()) {
     if (app.rule !== null && rule.name !== app.rule) continue;
     total += rule.denied + rule.shadow_denied;
     for (const key of rule.denied_keys) {
       const would = key.denied === 0 || (rule.mode === "shadow" && rule.mode !== rule.file_mode);
-      items.push({ rule: rule.name, kind: rule.kind, would, ...key });
+      items.push({ rule: rule.name, kind: rule.kind, would, apart: apartText(key), ...key });
     }
   }
   items.sort((a, b) => a.would - b.would || b.per_s - a.per_s || sum(b) - sum(a));
@@ -121,6 +108,7 @@ function makeRow({ rule, key, kind }) {
   }, h("bdi", {}, h("code", {}, brief(key))));
   const meta = h("span", { class: "key-meta" });
   const state = h("span", { class: "key-override" });
+  const note = h("span", { class: "rule-note" });
   const per = h("b");
   const would = h("span", { class: "key-would" }, "shadow");
   const bar = h("i", { class: "bar" });
@@ -139,7 +127,7 @@ function makeRow({ rule, key, kind }) {
     else panel.open(key, rule, kind === "domain");
   });
   const element = h("li", { class: "key-row" },
-    h("div", { class: "key-text" }, name, meta, state),
+    h("div", { class: "key-text" }, name, meta, state, note),
     h("p", { class: "key-rate" }, would, per, "/s"),
     h("p", { class: "key-acts" }, raise, ban), bar, details);
   return {
@@ -153,7 +141,8 @@ function makeRow({ rule, key, kind }) {
       meta.title = `Last denied ${utc(item.last)}; ${percent(item.share)} of what ${all}`;
       bar.classList.toggle("would", item.would);
       bar.style.width = `${item.share * 100}%`;
-      const isFree = !keyOverride(app, state, rule, key) && !isShared();
+      const isFree = !keyOverride(app, state, rule, key) && !isShared() && !item.apart;
+      setText(note, item.apart);
       for (const button of [ban, raise]) {
         show(button, isFree);
         disable(button, app.cannotAct(kind) || cut);

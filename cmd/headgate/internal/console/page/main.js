@@ -62,7 +62,7 @@ const app = {
       getConfig().catch(() => null), getActs().catch(() => null),
     ]);
     if (config) this.model.config = config;
-    if (list) this.model.acts = list.acts;
+    if (list) this.model.setActs(list.acts);
     drawSlow();
   },
 

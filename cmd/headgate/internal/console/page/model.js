@@ -51,6 +51,15 @@ export class Model {
     return true;
   }
 
+  // setActs notes if none of the known acts is left: the store has kept no ban either.
+  setActs(acts) {
+    if (this.state && this.acts?.length && !this.acts.some(({ id }) =>
+      acts.some((a) => a.id === id))) {
+      this.comings.push({ at: this.state.at, rules: null, text: "the store lost its data" });
+    }
+    this.acts = acts;
+  }
+
   // noteInstances notes which instances came and went since the last state, or lately.
   #noteInstances({ at, alone, instances }) {
     const oldest = at - steps * this.#step_s * 1000;

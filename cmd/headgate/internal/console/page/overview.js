@@ -11,7 +11,6 @@ import { brief, cutOff, keyText } from "./key_text.js";
 import { Order, Rows } from "./rows.js";
 import { Spark } from "./spark.js";
 import * as timeline from "./timeline.js";
-import { time } from "./times.js";
 import { judge } from "./verdict.js";
 
 const few = 10; // rules that are shown at first
@@ -53,9 +52,10 @@ export function drawHistory() {
   const { model, rule: chosen } = app;
   const acts = (model.acts ?? []).filter((act) => chosen === null || act.rule === chosen);
   const marks = causes(model).filter((c) => !chosen || !c.rules || c.rules.has(chosen));
+  const failed = model.state?.instances.find((i) => i.config?.error)?.config.error;
   timeline.draw(model.history(chosen), chosen === null ? "all rules" : `rule ${chosen}`,
-    [...acts.map((act) => ({ at: act.at, text: outcome(act).slice(0, -1)
-      + (act.undone ? `, undone at ${time(act.undone.at)}` : "") })), ...marks]
+    [...acts.map((act) => ({ at: act.at, text: outcome(act).slice(0, -1) })),
+      ...failed ? [{ at: failed.at, text: "the files could not be loaded" }] : [], ...marks]
       .sort((a, b) => a.at - b.at));
   timeline.link(model.config?.grafana);
   show(byId("legend-gap"), model.history(chosen).gaps.includes(true));

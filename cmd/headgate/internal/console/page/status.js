@@ -4,7 +4,7 @@ import { byId, h, setAttribute, setText, show } from "./dom.js";
 import { latency, number, plural } from "./format.js";
 import { listOf } from "./key_breadth.js";
 import { drawLines, Rows } from "./rows.js";
-import { ago, time, timeOfDay, utc } from "./times.js";
+import { ago, stop, time, timeOfDay, utc } from "./times.js";
 
 const most = 3; // errors of the files in the banner
 
@@ -111,6 +111,7 @@ function makeRow({ name }) {
 // drawConnection says that what is shown is old.
 export function drawConnection() {
   const { live, error, at } = app.model.connection;
+  stop(live ? null : at);
   document.body.classList.toggle("stale", !live);
   show(byId("lost"), !live);
   if (live) return;

@@ -18,7 +18,11 @@ export const timeOfDay = (ms) => exact.format(ms);
 // utc is the title of a local time.
 export const utc = (ms) => `${new Date(ms).toISOString().replace("T", " ").slice(0, 19)} UTC`;
 
-export function ago(ms, now = Date.now()) {
+let stopped = null; // when the last data came, while there is no connection
+export const stop = (at) => { stopped = at; };
+export const present = () => stopped ?? Date.now();
+
+export function ago(ms, now = present()) {
   const seconds = Math.max(0, Math.floor((now - ms) / 1000));
   const unit = [86400, 3600, 60, 1].find((size) => seconds >= size); // whole: it changes less often
   return seconds < 2 ? "now" : `${span(seconds - (seconds % unit))} ago`;

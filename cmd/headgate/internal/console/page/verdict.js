@@ -1,11 +1,11 @@
 // The first sentences of the page: is it bad, since when, which rule, who, and what began it.
 
-import { after, causeOf, causes, nameIn } from "./causes.js";
+import { after, apart, causeOf, causes, nameIn } from "./causes.js";
 import { longSpan, percent, rate } from "./format.js";
 import { breadth, inRules, listOf } from "./key_breadth.js";
 import { manyText, seenText } from "./key_requests.js";
 import { brief } from "./key_text.js";
-import { time, timeOfDay } from "./times.js";
+import { present, time, timeOfDay } from "./times.js";
 
 const loud = 1; // denials a second, below which nobody is troubled
 const share = 0.05; // of the decisions of a rule, above which denials are many
@@ -15,7 +15,7 @@ const notable = 0.1; // of them, above which a further key is named
 // judge returns {level, title, detail, culprit, seen, rule, advice, hasChange}: level is none,
 // calm, warn or bad. Culprit is the key at fault, or null, and seen what it asked for. Advice says
 // what can be done with it or with the rule: "ban", "look", "mode" or "change"; "" is nothing.
-export function judge(model, now = Date.now()) {
+export function judge(model, now = present()) {
   return { detail: "", culprit: null, seen: "", rule: null, advice: "", ...judged(model, now) };
 }
 
@@ -153,15 +153,10 @@ function storeSlow(model, degraded, now) {
   const { counts, step_s, startOf } = model.history(null);
   const first = rising(counts.degraded, degraded * step_s, 1);
   const start = degraded > 0 && first > 0 ? ` since ${time(startOf(first), now)}` : "";
-  return { title: `The store is slow${start}`, detail: waits(model, degraded) };
-}
-
-// waits says what a slow store does, or is "".
-function waits(model, degraded) {
-  if (model.state.store.state !== "slow") return "";
-  return degraded > 0 ? `Requests wait for the store, and ${rate(degraded)} decisions a second are `
-    + `made without it. These ${withoutStore(model)}`
-    : "Requests wait for the store.";
+  const without = degraded > 0 ? `, and ${rate(degraded)} decisions a second are made without it. `
+    + `These ${withoutStore(model)}` : ".";
+  return { title: `The store is slow${start}`, detail: `Requests wait for the store${without} Look `
+    + "at the load of Redis and its network: docs/redis.md#if-redis-is-slow." };
 }
 
 const withoutStore = ({ state: { store } }) => ({
@@ -269,12 +264,14 @@ function also(model, incident, now) {
 
 // keysOf returns the keys that are denied or would be, of all rules.
 function keysOf(model, rules) {
+  const apartText = apart(model);
   return rules.flatMap((rule) => rule.denied_keys.map((key) => {
     const override = model.override(rule.name, key.key);
     return {
       ...key, rule: rule.name, kind: rule.kind, mode: rule.mode, banned: Boolean(override?.ban),
       weight: weight(model, rule.name, key.per_s, key.key),
-      caution: cautionOf(model, rule, key.key, override), isWide: isWide(model, rule, key.key),
+      caution: cautionOf(model, rule, key.key, override) || apartText(key),
+      isWide: isWide(model, rule, key.key),
     };
   }));
 }
