@@ -110,8 +110,8 @@ func TestWhoMayDoWhat(t *testing.T) {
 
 // A listener that was not named is public.
 func TestUnknownListenerIsPublic(t *testing.T) {
-	f := build(t, nil, Settings{})
-	if got := ask(t, f.handler, "GET", "/v1/overrides", ""); got.StatusCode != http.StatusForbidden {
+	h := New(build(t, nil, Settings{}).handler.options, Settings{})
+	if got := ask(t, h, "GET", "/v1/overrides", ""); got.StatusCode != http.StatusForbidden {
 		t.Errorf("%d %s", got.StatusCode, got.text)
 	}
 }

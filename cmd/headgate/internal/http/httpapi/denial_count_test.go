@@ -5,11 +5,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 // A rule that counts denials is charged if another one of a take-all is denied, and then blocks.
-func TestTakeAllCountsDenials(t *testing.T) {
-	f := start(t, nil, Settings{})
+func TestTakeAllCountsDenials(t *testing.T) { synctest.Test(t, testTakeAllCountsDenials) }
+
+func testTakeAllCountsDenials(t *testing.T) {
+	f := build(t, nil, Settings{})
 	left := func(rule string) string {
 		t.Helper()
 		body := f.send(http.MethodPost, "/v1/peek", fmt.Sprintf(`{"rule": %q, "key": "a"}`, rule)).text
@@ -53,8 +56,10 @@ func TestTakeAllCountsDenials(t *testing.T) {
 }
 
 // Alone, such a rule says whether it blocks, and charges nothing. It cannot be reserved.
-func TestDenialsAlone(t *testing.T) {
-	f := start(t, nil, Settings{})
+func TestDenialsAlone(t *testing.T) { synctest.Test(t, testDenialsAlone) }
+
+func testDenialsAlone(t *testing.T) {
+	f := build(t, nil, Settings{})
 	for range 5 {
 		body := f.send(http.MethodPost, "/v1/take", `{"rule": "guard", "key": "a", "cost": 2}`).text
 		if !strings.HasPrefix(body, `{"allowed":true`) || !strings.Contains(body, `"remaining":3`) {

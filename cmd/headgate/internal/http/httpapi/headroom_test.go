@@ -1,18 +1,23 @@
 package httpapi
 
-import "testing"
+import (
+	"testing"
+	"testing/synctest"
+)
 
 // What leaves headroom is granted only while that much is left; only the cost is charged.
-func TestHeadroom(t *testing.T) {
-	f := start(t, nil, Settings{})
+func TestHeadroom(t *testing.T) { synctest.Test(t, testHeadroom) }
+
+func testHeadroom(t *testing.T) {
+	f := build(t, nil, Settings{})
 	const half = `{"rule":"tokens","key":"k","cost":500,"headroom":500}`
 	f.post("/v1/peek", `{"rule":"tokens","key":"k","headroom":999}`).want(t, 200, `"allowed":true`)
 	f.post("/v1/take", half).want(t, 200, `"allowed":true`, `"remaining":500`)
 	f.post("/v1/take", `{"rule":"tokens","key":"k","headroom":500}`).want(t, 200, `"allowed":false`,
-		`"remaining":500`, `"retry_after":3.5`)
+		`"remaining":500`, `"retry_after":3.6`)
 	f.post("/v1/peek", `{"rule":"tokens","key":"k","headroom":500}`).want(t, 200, `"allowed":false`)
 	f.post("/v1/take-all", `{"requests":[{"rule":"tokens","key":"k","headroom":500},{"rule":"login","key":"k"}]}`).
-		want(t, 200, `{"allowed":false,"retry_after":3.5`, `"remaining":500`, `"remaining":5`)
+		want(t, 200, `{"allowed":false,"retry_after":3.6`, `"remaining":500`, `"remaining":5`)
 	f.post("/v1/take", `{"rule":"tokens","key":"k","cost":500}`).want(t, 200, `"allowed":true`, `"remaining":0`)
 	f.post("/v1/take", `{"rule":"tokens","key":"k","headroom":1000}`).want(t, 200, `"retry_after":null`)
 	for body, want := range map[string]string{ //nolint:gosec,nolintlint // of the test

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -44,12 +45,11 @@ func start(t *testing.T, store headgate.Store, s Settings) *server {
 	t.Helper()
 	f := build(t, store, s)
 	f.Server = httptest.NewServer(f.handler)
-	f.handler.Listen(f.Listener.Addr())
 	t.Cleanup(f.Close)
 	return f
 }
 
-// build makes a server that does not listen.
+// build makes a server that is asked without a network, so that it can run in a bubble of synctest.
 func build(t *testing.T, store headgate.Store, s Settings) *server {
 	t.Helper()
 	f := &server{t: t, overrides: overrides.NewMemory()}
@@ -84,6 +84,7 @@ func build(t *testing.T, store headgate.Store, s Settings) *server {
 		Store: store, Permits: permits, Rules: engine, Overrides: f.overrides, Observe: observe,
 		Redis: redis,
 	}, s)
+	f.handler.Listen(&net.TCPAddr{IP: net.IPv6loopback})
 	if err := f.handler.ShareKey(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -113,14 +114,18 @@ type response struct {
 // send sends a request with the given header fields, each as "Name: value".
 func (f *server) send(method, path, body string, fields ...string) response {
 	f.t.Helper()
+	if f.Server == nil {
+		r := httptest.NewRequestWithContext(f.t.Context(), method, "http://127.0.0.1"+path, strings.NewReader(body))
+		addFields(r, fields)
+		w := httptest.NewRecorder()
+		f.handler.ServeHTTP(w, r)
+		return response{w.Result(), strings.TrimSuffix(w.Body.String(), "\n")}
+	}
 	r, err := http.NewRequestWithContext(f.t.Context(), method, f.URL+path, strings.NewReader(body))
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	for _, field := range fields {
-		name, value, _ := strings.Cut(field, ": ")
-		r.Header.Add(name, value)
-	}
+	addFields(r, fields)
 	got, err := f.Client().Do(r)
 	if err != nil {
 		f.t.Fatal(err)
@@ -131,6 +136,13 @@ func (f *server) send(method, path, body string, fields ...string) response {
 		f.t.Fatal(err)
 	}
 	return response{got, strings.TrimSuffix(string(text), "\n")}
+}
+
+func addFields(r *http.Request, fields []string) {
+	for _, field := range fields {
+		name, value, _ := strings.Cut(field, ": ")
+		r.Header.Add(name, value)
+	}
 }
 
 func (f *server) post(path, body string, fields ...string) response {

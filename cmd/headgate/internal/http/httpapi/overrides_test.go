@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -45,8 +46,10 @@ func TestOverrides(t *testing.T) {
 }
 
 // TestOverrideKeepsUse: a raise keeps the used fraction, and a reset gives a full budget.
-func TestOverrideKeepsUse(t *testing.T) {
-	f := start(t, nil, Settings{})
+func TestOverrideKeepsUse(t *testing.T) { synctest.Test(t, testOverrideKeepsUse) }
+
+func testOverrideKeepsUse(t *testing.T) {
+	f := build(t, nil, Settings{})
 	f.post("/v1/take", `{"rule":"login","key":"k","cost":5}`).want(t, 200, `"remaining":0`)
 	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"k","limits":["500/m"]}`).want(t, 200)
 	got := f.post("/v1/take", `{"rule":"login","key":"k","cost":100}`)
@@ -194,8 +197,10 @@ func TestPartialReset(t *testing.T) {
 
 // TestOverrideOfAll: a rule without key counts all requests under one key, which may be empty in the
 // request.
-func TestOverrideOfAll(t *testing.T) {
-	f := start(t, nil, Settings{})
+func TestOverrideOfAll(t *testing.T) { synctest.Test(t, testOverrideOfAll) }
+
+func testOverrideOfAll(t *testing.T) {
+	f := build(t, nil, Settings{})
 	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"","ban":true,"for":1}`).
 		want(t, 200, `"key":"all","ban":true`)
 	f.post("/v1/take", `{"rule":"login"}`).want(t, 200, `"limit":"ban"`)

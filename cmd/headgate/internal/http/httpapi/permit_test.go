@@ -11,24 +11,24 @@ func TestPermits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := build(t, nil, Settings{})
 		const k = `{"rule":"exports","key":"k","ttl":10}`
-		got := f.call("/v1/acquire", k)
+		got := f.post("/v1/acquire", k)
 		got.want(t, 200, `{"allowed":true,"rule":"exports","permits":2,"in_use":1,"retry_after":0,"ttl":10,"id":"p1.`)
 		first := got.id(t)
-		second := f.call("/v1/acquire", `{"rule":"exports","key":"k"}`)
+		second := f.post("/v1/acquire", `{"rule":"exports","key":"k"}`)
 		second.want(t, 200, `"in_use":2`, `"ttl":60`)
-		f.call("/v1/acquire", k).want(t, 200, `{"allowed":false`, `"in_use":2,"retry_after":10}`)
-		f.call("/v1/acquire", `{"rule":"exports","key":"other"}`).want(t, 200, `"allowed":true`)
+		f.post("/v1/acquire", k).want(t, 200, `{"allowed":false`, `"in_use":2,"retry_after":10}`)
+		f.post("/v1/acquire", `{"rule":"exports","key":"other"}`).want(t, 200, `"allowed":true`)
 
 		time.Sleep(9 * time.Second)
-		f.call("/v1/renew", `{"id":"`+first+`","ttl":10}`).want(t, 200, `{"renewed":true}`)
+		f.post("/v1/renew", `{"id":"`+first+`","ttl":10}`).want(t, 200, `{"renewed":true}`)
 		time.Sleep(9 * time.Second)
-		f.call("/v1/acquire", k).want(t, 200, `{"allowed":false`)
-		f.call("/v1/release", `{"id":"`+first+`"}`).want(t, 200, `{"released":true}`)
-		f.call("/v1/release", `{"id":"`+first+`"}`).want(t, 200, `{"released":false}`)
-		f.call("/v1/renew", `{"id":"`+first+`"}`).want(t, 200, `{"renewed":false}`)
-		f.call("/v1/acquire", k).want(t, 200, `{"allowed":true`)
+		f.post("/v1/acquire", k).want(t, 200, `{"allowed":false`)
+		f.post("/v1/release", `{"id":"`+first+`"}`).want(t, 200, `{"released":true}`)
+		f.post("/v1/release", `{"id":"`+first+`"}`).want(t, 200, `{"released":false}`)
+		f.post("/v1/renew", `{"id":"`+first+`"}`).want(t, 200, `{"renewed":false}`)
+		f.post("/v1/acquire", k).want(t, 200, `{"allowed":true`)
 		time.Sleep(60 * time.Second)
-		f.call("/v1/renew", `{"id":"`+second.id(t)+`"}`).want(t, 200, `{"renewed":false}`)
+		f.post("/v1/renew", `{"id":"`+second.id(t)+`"}`).want(t, 200, `{"renewed":false}`)
 	})
 }
 
@@ -37,17 +37,17 @@ func TestPermitReleasedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := build(t, nil, Settings{})
 		const k = `{"rule":"exports","key":"k"}`
-		id := f.call("/v1/acquire", k).id(t)
-		f.call("/v1/acquire", k).want(t, 200, `{"allowed":true`)
-		f.call("/v1/release", `{"id":"`+id+`","after":-1}`).want(t, 400, `"field":"after"`,
+		id := f.post("/v1/acquire", k).id(t)
+		f.post("/v1/acquire", k).want(t, 200, `{"allowed":true`)
+		f.post("/v1/release", `{"id":"`+id+`","after":-1}`).want(t, 400, `"field":"after"`,
 			"after is -1; want a number of seconds from 0 to 86400")
-		f.call("/v1/release", `{"id":"`+id+`","after":"1s"}`).want(t, 400, "want a number of seconds")
-		f.call("/v1/release", `{"id":"`+id+`","after":1.5}`).want(t, 200, `{"released":true}`)
-		f.call("/v1/release", `{"id":"`+id+`"}`).want(t, 200, `{"released":false}`)
-		f.call("/v1/renew", `{"id":"`+id+`"}`).want(t, 200, `{"renewed":false}`)
-		f.call("/v1/acquire", k).want(t, 200, `{"allowed":false`, `"in_use":2,"retry_after":1.5}`)
+		f.post("/v1/release", `{"id":"`+id+`","after":"1s"}`).want(t, 400, "want a number of seconds")
+		f.post("/v1/release", `{"id":"`+id+`","after":1.5}`).want(t, 200, `{"released":true}`)
+		f.post("/v1/release", `{"id":"`+id+`"}`).want(t, 200, `{"released":false}`)
+		f.post("/v1/renew", `{"id":"`+id+`"}`).want(t, 200, `{"renewed":false}`)
+		f.post("/v1/acquire", k).want(t, 200, `{"allowed":false`, `"in_use":2,"retry_after":1.5}`)
 		time.Sleep(1500 * time.Millisecond)
-		f.call("/v1/acquire", k).want(t, 200, `{"allowed":true`, `"in_use":2`)
+		f.post("/v1/acquire", k).want(t, 200, `{"allowed":true`, `"in_use":2`)
 	})
 }
 
@@ -60,8 +60,10 @@ func TestPermitsInShadow(t *testing.T) {
 	}
 }
 
-func TestPermitsInvalid(t *testing.T) {
-	f := start(t, nil, Settings{})
+func TestPermitsInvalid(t *testing.T) { synctest.Test(t, testPermitsInvalid) }
+
+func testPermitsInvalid(t *testing.T) {
+	f := build(t, nil, Settings{})
 	f.post("/v1/acquire", `{"rule":"login","key":"k"}`).want(t, 400, `"field":"rule"`, "which has no permits")
 	for path, body := range map[string]string{
 		"take": `{"rule":"exports","key":"k"}`, "peek": `{"rule":"exports","key":"k"}`,

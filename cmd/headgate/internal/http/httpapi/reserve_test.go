@@ -2,8 +2,6 @@ package httpapi
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,16 +11,10 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-// call serves a request without a network, so that it can run in a bubble of synctest.
-func (f *server) call(path, body string) response {
-	w := httptest.NewRecorder()
-	r := httptest.NewRequestWithContext(f.t.Context(), http.MethodPost, path, strings.NewReader(body))
-	f.handler.ServeHTTP(w, r)
-	return response{w.Result(), strings.TrimSuffix(w.Body.String(), "\n")}
-}
+func TestForce(t *testing.T) { synctest.Test(t, testForce) }
 
-func TestForce(t *testing.T) {
-	f := start(t, nil, Settings{})
+func testForce(t *testing.T) {
+	f := build(t, nil, Settings{})
 	f.post("/v1/take", `{"rule":"tokens","key":"k","cost":3000,"force":true}`).want(t, 200,
 		`"allowed":false`, `"remaining":-2000`)
 	f.post("/v1/take", `{"rule":"tokens","key":"k"}`).want(t, 200, `"allowed":false`, `"retry_after":720`)
@@ -36,8 +28,10 @@ func TestForce(t *testing.T) {
 }
 
 // TestReserveCommit: what was not used comes back, and what was used beyond the estimate is charged.
-func TestReserveCommit(t *testing.T) {
-	f := start(t, nil, Settings{})
+func TestReserveCommit(t *testing.T) { synctest.Test(t, testReserveCommit) }
+
+func testReserveCommit(t *testing.T) {
+	f := build(t, nil, Settings{})
 	reserve := func(cost int) string {
 		t.Helper()
 		got := f.post("/v1/reserve", fmt.Sprintf(`{"rule":"tokens","key":"k","cost":%d}`, cost))
@@ -61,16 +55,16 @@ func TestReserveCommit(t *testing.T) {
 func TestCancelAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := build(t, nil, Settings{})
-		f.call("/v1/take", `{"rule":"login","key":"k","cost":5}`)
+		f.post("/v1/take", `{"rule":"login","key":"k","cost":5}`)
 		reserve := func(wait string) string {
 			t.Helper()
-			got := f.call("/v1/reserve", `{"rule":"login","key":"k","max_wait":100}`)
+			got := f.post("/v1/reserve", `{"rule":"login","key":"k","max_wait":100}`)
 			got.want(t, 200, `"allowed":true`, `"retry_after":0`, `"wait":`+wait+`,`)
 			return got.id(t)
 		}
 		cancel := func(id, refunded string) {
 			t.Helper()
-			f.call("/v1/commit", `{"id":"`+id+`","cost":0}`).want(t, 200, `"refunded":`+refunded)
+			f.post("/v1/commit", `{"id":"`+id+`","cost":0}`).want(t, 200, `"refunded":`+refunded)
 		}
 		first := reserve("12")
 		second := reserve("24")
@@ -79,7 +73,7 @@ func TestCancelAhead(t *testing.T) {
 		third := reserve("24")
 		time.Sleep(25 * time.Second)
 		cancel(third, "1") // its start has come
-		f.call("/v1/peek", `{"rule":"login","key":"k"}`).want(t, 200, `"remaining":1`)
+		f.post("/v1/peek", `{"rule":"login","key":"k"}`).want(t, 200, `"remaining":1`)
 	})
 }
 

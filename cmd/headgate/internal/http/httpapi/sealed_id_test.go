@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/headgate/headgate/internal/redistest"
@@ -43,8 +44,10 @@ func (f *server) wantRemaining(n int) {
 var unsigned = idKind{mark: reservationID.mark}
 
 // An id that the server did not make refunds nothing.
-func TestForgedID(t *testing.T) {
-	f := start(t, nil, Settings{})
+func TestForgedID(t *testing.T) { synctest.Test(t, testForgedID) }
+
+func testForgedID(t *testing.T) {
+	f := build(t, nil, Settings{})
 	f.reserve(1000)
 	forged := reservation{Rule: "tokens", Key: "k", Cost: 1000}
 	other := newIDKey(nil)
@@ -55,7 +58,9 @@ func TestForgedID(t *testing.T) {
 		"shorter than the sum": reservationID.mark + encoding.EncodeToString([]byte("{}")),
 		"signed as a permit":   f.handler.ids.seal(idKind{mark: permitID.mark, signed: true}, forged),
 	} {
-		t.Run(name, func(*testing.T) { f.wantRefused(id, 0) })
+		if f.wantRefused(id, 0); t.Failed() {
+			t.Fatal("an id " + name)
+		}
 	}
 	f.wantRefused(sealWith(make([]byte, idKeySize), forged), 0)
 }
@@ -82,8 +87,10 @@ func sealWith(key []byte, v any) string {
 }
 
 // An id of which any character is another is refused, and so is a part of it.
-func TestAlteredID(t *testing.T) {
-	f := start(t, nil, Settings{})
+func TestAlteredID(t *testing.T) { synctest.Test(t, testAlteredID) }
+
+func testAlteredID(t *testing.T) {
+	f := build(t, nil, Settings{})
 	id := f.reserve(600)
 	for i := range id {
 		for _, c := range []byte("AQgw_") {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 // TestStrict: bad input gets one problem document, which names the field and what is wanted.
@@ -63,8 +64,10 @@ func TestStrict(t *testing.T) {
 }
 
 // TestCharacters: every text is a key of its own.
-func TestCharacters(t *testing.T) {
-	f := start(t, nil, Settings{})
+func TestCharacters(t *testing.T) { synctest.Test(t, testCharacters) }
+
+func testCharacters(t *testing.T) {
+	f := build(t, nil, Settings{})
 	for _, key := range []string{`\u0000`, `\ud83d\ude00`, "ü", `\ufffd`, `\\ud800`, `\"`} {
 		f.post("/v1/take", `{"rule":"login","key":"`+key+`"}`).want(t, 200, `"remaining":4`)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -13,8 +14,10 @@ import (
 	"github.com/headgate/headgate/fallback"
 )
 
-func TestTake(t *testing.T) {
-	f := start(t, nil, Settings{})
+func TestTake(t *testing.T) { synctest.Test(t, testTake) }
+
+func testTake(t *testing.T) {
+	f := build(t, nil, Settings{})
 	const k = `{"rule":"login","key":"ip:192.0.2.1"}`
 	f.post("/v1/take", k).want(t, 200,
 		`{"allowed":true,"rule":"login","limit":"5/m","capacity":5,"remaining":4,"retry_after":0,"reset_after":12}`)
@@ -31,8 +34,10 @@ func TestTake(t *testing.T) {
 		`{"allowed":true,"rule":"unused","limit":"unlimited","capacity":null,"remaining":null,"retry_after":0,"reset_after":0}`)
 }
 
-func TestMaxWait(t *testing.T) {
-	f := start(t, nil, Settings{})
+func TestMaxWait(t *testing.T) { synctest.Test(t, testMaxWait) }
+
+func testMaxWait(t *testing.T) {
+	f := build(t, nil, Settings{})
 	f.post("/v1/take", `{"rule":"login","key":"k","cost":5}`).want(t, 200, `"allowed":true`)
 	f.post("/v1/take", `{"rule":"login","key":"k","max_wait":0.5}`).want(t, 200,
 		`"allowed":false`, `"retry_after":1`)
@@ -40,8 +45,10 @@ func TestMaxWait(t *testing.T) {
 		`"allowed":true`, `"retry_after":0`, `"wait":1`)
 }
 
-func TestPreferStatus(t *testing.T) {
-	f := start(t, nil, Settings{})
+func TestPreferStatus(t *testing.T) { synctest.Test(t, testPreferStatus) }
+
+func testPreferStatus(t *testing.T) {
+	f := build(t, nil, Settings{})
 	got := f.post("/v1/take", `{"rule":"login","key":"k","cost":5}`, "Prefer: wait=1, Status; x=y")
 	got.want(t, 200, `"allowed":true`)
 	if got.Header.Get("Ratelimit") == "" || got.Header.Get("Preference-Applied") != "status" {
@@ -64,8 +71,10 @@ func TestPreferStatus(t *testing.T) {
 	}
 }
 
-func TestTakeAll(t *testing.T) {
-	f := start(t, nil, Settings{AllowInlineLimits: true})
+func TestTakeAll(t *testing.T) { synctest.Test(t, testTakeAll) }
+
+func testTakeAll(t *testing.T) {
+	f := build(t, nil, Settings{AllowInlineLimits: true})
 	const two = `{"requests":[{"rule":"login","key":"k","cost":3},{"rule":"tokens","key":"k","cost":600}]}`
 	f.post("/v1/take-all", two).want(t, 200, `{"allowed":true,"retry_after":0,"results":[{"allowed":true,"rule":"login"`,
 		`"remaining":2`, `"remaining":400`)
@@ -90,8 +99,10 @@ func TestTakeAll(t *testing.T) {
 }
 
 // TestShadow: a rule in shadow denies nothing, and is charged only if the others grant.
-func TestShadow(t *testing.T) {
-	f := start(t, nil, Settings{})
+func TestShadow(t *testing.T) { synctest.Test(t, testShadow) }
+
+func testShadow(t *testing.T) {
+	f := build(t, nil, Settings{})
 	const k = `{"rule":"trial","key":"k"}`
 	f.post("/v1/take", k).want(t, 200, `"allowed":true`, `"remaining":0`, `"shadow_denied":false`)
 	f.post("/v1/take", k, "Prefer: status").want(t, 200, `"allowed":true`, `"retry_after":`, `"shadow_denied":true`)
@@ -104,8 +115,10 @@ func TestShadow(t *testing.T) {
 		want(t, 429, `"detail":"Exceeded: login."`, `"violated-policies":["login"]`, `"shadow_denied":true`)
 }
 
-func TestBan(t *testing.T) {
-	f := start(t, nil, Settings{})
+func TestBan(t *testing.T) { synctest.Test(t, testBan) }
+
+func testBan(t *testing.T) {
+	f := build(t, nil, Settings{})
 	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"ip:*","ban":true,"for":3600}`).want(t, 200)
 	f.post("/v1/take", `{"rule":"login","key":"ip:a"}`).want(t, 200,
 		`{"allowed":false,"rule":"login","limit":"ban","capacity":0,"remaining":0,"retry_after":3`)
@@ -252,8 +265,10 @@ func TestInlineLimits(t *testing.T) {
 
 // Without a cost, a request is charged the fixed cost of its rule, or its estimate, but no more than
 // the limit can hold beside the headroom.
-func TestCostOfTheRule(t *testing.T) {
-	f := start(t, nil, Settings{AllowInlineLimits: true})
+func TestCostOfTheRule(t *testing.T) { synctest.Test(t, testCostOfTheRule) }
+
+func testCostOfTheRule(t *testing.T) {
+	f := build(t, nil, Settings{AllowInlineLimits: true})
 	for _, c := range []struct{ path, body, want string }{
 		{"/v1/take", `{"rule": "costly", "key": "k"}`, `"remaining":95,`},
 		{"/v1/take", `{"rule": "costly", "key": "k", "cost": 1}`, `"remaining":94,`},
