@@ -3,6 +3,8 @@
 package cli
 
 import (
+	"bytes"
+	"io"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
@@ -72,5 +74,31 @@ func TestDocumentedSessions(t *testing.T) {
 				t.Errorf("%d commands were found, want at least %d", n, least)
 			}
 		})
+	}
+}
+
+// docs/replay.md names each field of the JSON.
+func TestReplayJSONIsDocumented(t *testing.T) {
+	const root = "../../../../"
+	page, err := os.ReadFile(root + "docs/replay.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## JSON\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, flags := range []string{"--limit 60/m", "--max-denied 1% --config " + root +
+		"examples/review/new.yaml --against " + root + "examples/review/old.yaml"} {
+		var out bytes.Buffer
+		args := strings.Fields("replay --json " + flags + " " + root + "examples/shop-day.log")
+		exec(t.Context(), args, nil, &out, io.Discard)
+		fields := regexp.MustCompile(`"(\w+)":`).FindAllStringSubmatch(out.String(), -1)
+		for _, f := range fields {
+			if !strings.Contains(section, "`"+f[1]+"`") {
+				t.Errorf("replay %s has the field %s, and the page does not", flags, f[1])
+			}
+		}
+		if len(fields) < 20 {
+			t.Errorf("replay %s prints %s", flags, &out)
+		}
 	}
 }

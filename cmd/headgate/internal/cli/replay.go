@@ -28,8 +28,8 @@ have such requests, the exit code is 1. If the logs have no requests, the exit c
 
 An access log cannot decide a domain of Envoy, or a rule with a header field, a cookie,
 permits, max_wait, or a cost or count that depends on the response. If the files have such a
-rule or a domain, the exit code is 3, with and without --max-denied. --exclude leaves a rule or
-a domain out of both versions.`
+rule or a domain, or are invalid, the exit code is 3, with and without --max-denied. --exclude
+leaves a rule or a domain out of both versions.`
 
 const replayExample = `  headgate replay --limit 60/m access.log access.log.1.gz
   headgate replay --limit 60/m --limit "10/s burst 50" --by ip,path access.log

@@ -21,9 +21,9 @@ headgate help limits lists all forms.
 The store is named by --store or by the environment variable HEADGATE_STORE. The variable
 keeps a password out of the list of processes.
 
-Exit codes: 0 allowed, 1 denied, 2 usage error, 3 failed (a file cannot be read, a
-store is unavailable), 130 interrupted, 143 terminated. demo and serve exit with 0
-if they are interrupted or terminated.`
+Exit codes: 0 allowed, 1 denied, 2 usage error, 3 failed (a file cannot be read or
+has invalid rules, a store is unavailable), 130 interrupted, 143 terminated. demo and serve
+exit with 0 if they are interrupted or terminated.`
 
 const limitsHelp = `A limit is written as [NAME=]COUNT/PERIOD [burst CAPACITY] [ALGORITHM]:
 

@@ -76,7 +76,7 @@ func newServe() *cobra.Command {
 	flags.StringArrayVar(&f.o.Files, "config", nil,
 		"read rules from `PATH`, a file or a directory; may be repeated")
 	flags.BoolVar(&f.check, "check", false,
-		"check the files given as arguments or by --config, and exit")
+		"check the files given as arguments or by --config, and exit (3: the files are invalid)")
 	flags.BoolVar(&f.schema, "print-schema", false,
 		"print the JSON Schema of the rules file and exit")
 	flags.StringVar(&f.o.Store, "store", "",
