@@ -84,6 +84,7 @@ func startCallers(t *testing.T, s *redisstore.Store) *callers {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &callers{cancel: cancel}
+	t.Cleanup(func() { c.cancel(); c.wg.Wait() }) // while the server and its client still work
 	limit := headgate.Per(1, 10*time.Hour).Burst(callerLimit)
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 0))
