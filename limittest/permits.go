@@ -321,7 +321,7 @@ const patience = 30 * time.Second
 // eventually waits until done returns true.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !done(); runtime.Gosched() {
+	for deadline := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not within %s", what, patience)
 		}

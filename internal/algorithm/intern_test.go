@@ -32,11 +32,11 @@ func TestInternedUntilCollected(t *testing.T) {
 		})
 		return n
 	}
-	for range 100 { // cleanups run some time after the collection
+	for range 1000 { // cleanups run some time after the collection
 		if runtime.GC(); left() == 0 {
 			return
 		}
-		runtime.Gosched()
+		time.Sleep(time.Millisecond)
 	}
 	t.Errorf("%d rules that no limit points to are still known", left())
 }
