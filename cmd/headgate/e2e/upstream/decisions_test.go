@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,14 +59,17 @@ type pair struct {
 	resp    envoy.Response
 }
 
+// pairs makes the domains differ, because upstream's statistics are those of the process.
+var pairs atomic.Int64
+
 func newPair(t *testing.T, r random) *pair {
 	t.Helper()
 	r.small = true
-	p := &pair{t: t, text: r.config(fmt.Sprint("d", r.Uint64()))}
+	p := &pair{t: t, text: r.config(fmt.Sprint("d", pairs.Add(1)))}
 	files := []file{{"f.yaml", p.text}}
 	o, err := loadUpstream(files, false)
 	for err != nil {
-		p.text = r.config(fmt.Sprint("d", r.Uint64()))
+		p.text = r.config(fmt.Sprint("d", pairs.Add(1)))
 		files[0].text = p.text
 		o, err = loadUpstream(files, false)
 	}
