@@ -74,12 +74,21 @@ func TestLinks(t *testing.T) {
 			}
 		}
 	}
-	verdict, err := os.ReadFile("cmd/headgate/internal/console/page/verdict.js")
-	if page, anchor, ok := strings.Cut(named.FindString(string(verdict)), "#"); !ok || !anchors(pages[page])[anchor] {
-		t.Errorf("the console names %s#%s, which does not exist: %v", page, anchor, err)
-	}
 	if least := 40; len(pages) < least {
 		t.Errorf("%d pages, want at least %d", len(pages), least)
+	}
+}
+
+// The console names a section of docs that exists.
+func TestSectionNamedByTheConsole(t *testing.T) {
+	verdict, err := os.ReadFile("cmd/headgate/internal/console/page/verdict.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, anchor, _ := strings.Cut(named.FindString(string(verdict)), "#")
+	text, err := os.ReadFile(page) //nolint:gosec // a page of this repository
+	if err != nil || !anchors(string(text))[anchor] {
+		t.Errorf("the console names %s#%s: %v", page, anchor, err)
 	}
 }
 

@@ -338,7 +338,7 @@ func TestConsoleJudges(t *testing.T) {
 		"what a slow store does not decide": {
 			`model({ pages: { allowed: 100, degraded: 15 } }, { pages: steps(180, [0, 0, 500]) },
 				{ state: { store: { state: "slow", when_store_fails: "open" } } })`,
-			"warn | The store is slow since TIME | Requests wait for the store, and 15 decisions a second are made without it. These are allowed without limits (when_store_fails: open). Look at the load of Redis and its network: docs/redis.md#if-redis-is-slow. |  | ",
+			"warn | The store is slow | Requests wait for the store, and 15 decisions a second are made without it. These are allowed without limits (when_store_fails: open). Look at the load of Redis and its network: docs/redis.md#if-redis-is-slow. |  | ",
 		},
 		"a store that is down, and instances that are not known": {
 			`model({ pages: {} }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "down", when_store_fails: "unknown" } } })`,
@@ -635,8 +635,13 @@ func TestConsoleSaysWhatIsKnown(t *testing.T) {
 			return element.querySelector(".problem").textContent;
 		};
 		const { Refusal } = await import("./api.js");
-		return [before, marks, ...rows, await problem(new Refusal("the answer was cut off")), await problem(new Refusal("no", 409))].join("; ");`)
-	want := "0; TIME the store failed, or was too slow; TIME the files could not be loaded; TIME the store lost its data; false,false; " +
+
+		const few = [0, 0, 400, 1], many = [0, 0, 10, 210]; // a single decision without the store is no beginning
+		const { time } = await import("./times.js");
+		const slow = judge(model({ pages: { degraded: 42 } }, { pages: [...steps(150, [0, 0, 400]), ...steps(18, few), ...steps(12, many)] },
+			{ state: { store: { state: "slow" } } }), now).title.replace(time(now - 60_000, now), "THEN");
+		return [slow, before, marks, ...rows, await problem(new Refusal("the answer was cut off")), await problem(new Refusal("no", 409))].join("; ");`)
+	want := "The store is slow since THEN; 0; TIME the store failed, or was too slow; TIME the files could not be loaded; TIME the store lost its data; false,false; " +
 		"Denied only while the store did not answer: its limits may allow what it sends.true,true; the answer was cut off: it may have been done; no"
 	if got = clockTimes.ReplaceAllString(got, "TIME"); got != want {
 		t.Errorf("got %s; want %s", got, want)

@@ -46,7 +46,7 @@ function outages(model) {
   const many = areMany(counts);
   const isOut = many.map((_, i) => many.slice(Math.max(0, i - pause), i + 1).some(Boolean));
   return isOut.flatMap((out, i) => (i === 0 || out === isOut[i - 1] ? [] : [{
-    at: startOf(out ? i : i - pause), rules: null,
+    at: startOf(out ? i : i - pause), rules: null, isOut: out,
     text: !out ? "the store was well again" : startOf(i) > (from + i * step_s) * 1000
       ? "the store was away already, or too slow" : "the store failed, or was too slow",
   }]));

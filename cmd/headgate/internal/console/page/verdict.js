@@ -150,9 +150,8 @@ const idleText = (keys) => keys.slice(0, 3).map((k) =>
 
 function storeSlow(model, degraded, now) {
   if (model.state.store.state !== "slow") return null;
-  const { counts, step_s, startOf } = model.history(null);
-  const first = rising(counts.degraded, degraded * step_s, 1);
-  const start = degraded > 0 && first > 0 ? ` since ${time(startOf(first), now)}` : "";
+  const began = causes(model).findLast((c) => "isOut" in c);
+  const start = degraded > 0 && began?.isOut ? ` since ${time(began.at, now)}` : "";
   const without = degraded > 0 ? `, and ${rate(degraded)} decisions a second are made without it. `
     + `These ${withoutStore(model)}` : ".";
   return { title: `The store is slow${start}`, detail: `Requests wait for the store${without} Look `
@@ -330,7 +329,7 @@ function isFirstKnown({ state }, start) {
 const calmSteps = 4; // 20 seconds with few denials end what was before
 
 // rising returns the first step from which on there were more denials than usual.
-function rising(counts, now, least = 0) {
+function rising(counts, now, least) {
   const background = [...counts].sort((a, b) => a - b)[Math.floor(counts.length / 10)];
   const high = Math.min(now / 2, Math.max(least, 2 * background));
   let first = counts.length - 1;
