@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,11 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/environment"
 	"github.com/headgate/headgate/internal/redistest"
 )
+
+func TestMain(m *testing.M) {
+	fallbackTimeout = time.Minute
+	os.Exit(m.Run())
+}
 
 // take decides a request, and fails the test if the store does not answer.
 func take(t *testing.T, s headgate.Store, r headgate.Request) headgate.Decision {
