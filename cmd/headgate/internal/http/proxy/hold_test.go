@@ -78,8 +78,10 @@ func (e *edge) hold(
 // Requests over the limit reach the server in the order in which they came, and those of clients
 // that leave do not.
 func TestHeldRequestsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var mu sync.Mutex
 			var order []string
 			app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -89,8 +91,8 @@ func TestHeldRequestsKeepTheirOrder(t *testing.T) {
 			}))
 			defer app.Close()
 			e := serveStore(t, &booking{Store: store}, app.URL, "", rules.Rule{
-				Name: "held", MaxWait: 15 * time.Second,
-				Limits: []headgate.Limit{headgate.PerSecond(4).Burst(1)},
+				Name: "held", MaxWait: 20 * time.Second,
+				Limits: []headgate.Limit{headgate.Per(1, 2*time.Second)}, // all wait before the third turn
 			})
 			get(t, e.url+"/first")
 			ctx, leave := context.WithCancel(t.Context())

@@ -136,10 +136,10 @@ func (e *edge) left(t *testing.T, rule, key string) int64 {
 	return d.Remaining
 }
 
-// until waits until ok, for some seconds at most.
+// until waits until ok, for a minute at most.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: did not happen", what)
 		}
