@@ -27,19 +27,19 @@ type Options struct {
 const (
 	debounce = 200 * time.Millisecond // after the last event: the file may be half written
 	patience = time.Second            // after the first event, while events never end
-	interval = 10 * time.Second       // between comparisons without an event
 )
 
 // Watcher loads files again when they change.
 type Watcher struct {
-	o Options
+	o    Options
+	poll time.Duration // between comparisons without an event
 
 	mu     sync.Mutex
 	loaded string // the hash of the files that were last loaded, with success or not
 }
 
 // New returns a Watcher, which does nothing before [Watcher.Run].
-func New(o Options) *Watcher { return &Watcher{o: o, loaded: o.Loaded} }
+func New(o Options) *Watcher { return &Watcher{o: o, poll: 10 * time.Second, loaded: o.Loaded} }
 
 // Run watches until ctx ends.
 func (w *Watcher) Run(ctx context.Context) {
@@ -69,7 +69,7 @@ func (w *Watcher) load() error {
 func (w *Watcher) loop(
 	ctx context.Context, events <-chan struct{}, requests <-chan os.Signal, follow func(),
 ) {
-	poll := time.NewTicker(interval)
+	poll := time.NewTicker(w.poll)
 	defer poll.Stop()
 	settled := time.NewTimer(0)
 	<-settled.C
