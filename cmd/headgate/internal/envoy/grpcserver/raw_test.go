@@ -3,8 +3,10 @@ package grpcserver
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +38,7 @@ func dialRaw(t testing.TB, address string) *raw {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	r := &raw{t: t, conn: conn, framer: http2.NewFramer(conn, conn)}
@@ -105,11 +107,13 @@ func (r *raw) message(stream uint32) {
 }
 
 // until reads frames until the connection ends or stream does, and returns how: "closed", "reset",
-// or the status of gRPC or HTTP.
+// or the status of gRPC or HTTP. If neither ends within a minute, it returns "nothing".
 func (r *raw) until(stream uint32) string {
 	for {
 		f, err := r.framer.ReadFrame()
-		if err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return "nothing"
+		} else if err != nil {
 			return "closed"
 		}
 		switch f := f.(type) {
@@ -240,7 +244,8 @@ func TestRequestThatIsNotSentWhole(t *testing.T) {
 	for _, more := range [][]string{nil, {"grpc-timeout", "99999999H"}} {
 		r := dialRaw(t, address)
 		r.headers(1, more...)
-		r.do(r.framer.WriteData(1, false, []byte("\x00\x00\x00\x00\x03\x0a\x01")))
+		// On a busy machine, the connection may be closed already.
+		_ = r.framer.WriteData(1, false, []byte("\x00\x00\x00\x00\x03\x0a\x01"))
 		if got := r.until(1); got != "closed" {
 			t.Errorf("%v: it ended with %q; want the end of the connection", more, got)
 		}
@@ -283,9 +288,9 @@ func TestMemoryOfIncompleteRequests(t *testing.T) {
 // eventually waits until ok is true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for until := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
-			t.Fatalf("after 30s, it is not so that %s", what)
+			t.Fatalf("after a minute, it is not so that %s", what)
 		}
 	}
 }
