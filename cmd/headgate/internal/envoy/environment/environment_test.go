@@ -181,17 +181,22 @@ func TestRedisThatRefuses(t *testing.T) {
 			Type: kind, Network: "tcp", Addresses: []string{"127.0.0.1:1"}, Master: "m",
 			PoolSize: 1, Timeout: 10 * time.Second,
 		}
-		client, err := r.Client()
-		if err != nil {
-			t.Fatal(err)
+		for try := 1; ; try++ { // a busy machine may be late, but not each time
+			client, err := r.Client()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // less than five tries
+			err = client.Process(ctx, noRetries{redis.NewStatusCmd(ctx, "ping")})
+			cancel()
+			_ = client.Close()
+			if err != nil && strings.Contains(err.Error(), "refused") {
+				break
+			}
+			if try == 20 {
+				t.Fatalf("%s: %v", kind, err)
+			}
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // less than five tries
-		err = client.Process(ctx, noRetries{redis.NewStatusCmd(ctx, "ping")})
-		if err == nil || !strings.Contains(err.Error(), "refused") {
-			t.Errorf("%s: %v", kind, err)
-		}
-		cancel()
-		_ = client.Close()
 	}
 }
 
