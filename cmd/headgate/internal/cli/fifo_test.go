@@ -27,7 +27,7 @@ func TestInterruptOpening(t *testing.T) {
 		if got != exitInterrupted || stdout.Len() > 0 || stderr.String() != "headgate: interrupted; there is no result\n" {
 			t.Errorf("%d %q %q", got, stdout.String(), stderr.String())
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("still waiting for a writer")
 	}
 }

@@ -112,7 +112,7 @@ func TestSignalsEndStalledPipe(t *testing.T) {
 			}
 			sent := time.Now()
 			_ = cmd.Wait()
-			if got := cmd.ProcessState.ExitCode(); got != want || time.Since(sent) > 3*time.Second {
+			if got := cmd.ProcessState.ExitCode(); got != want || time.Since(sent) > time.Minute {
 				t.Errorf("%s: exit %d after %s; want %d", signal, got, time.Since(sent), want)
 			}
 			if !regexp.MustCompile(`^headgate: interrupted; [0-9,]+ lines had been read, but not written\n$`).Match(stderr.Bytes()) {

@@ -45,7 +45,7 @@ func (f *follower) state() string {
 func (f *follower) want(t *testing.T, want string) {
 	t.Helper()
 	got := ""
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if got = f.state(); got == want {
 			return
 		}

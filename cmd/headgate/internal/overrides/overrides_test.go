@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -243,3 +244,32 @@ type failing struct{}
 
 func (failing) news(context.Context, string, Also) (news, error) { return news{}, errDown }
 func (failing) change(context.Context, change) (outcome, error)  { return unchanged, errDown }
+
+// looks is a keeper that counts how often it is read.
+type looks struct {
+	keeper
+
+	n atomic.Int64
+}
+
+func (l *looks) news(ctx context.Context, version string, also Also) (news, error) {
+	l.n.Add(1)
+	return l.keeper.news(ctx, version, also)
+}
+
+// TestInterval: a change reaches an instance within a second.
+func TestInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := NewMemory()
+		l := &looks{keeper: table.keeper}
+		table.keeper = l
+		running(t, table)
+		for second := range 10 {
+			synctest.Wait()
+			before := l.n.Load()
+			if time.Sleep(time.Second); l.n.Load() == before {
+				t.Errorf("no look for changes in second %d", second)
+			}
+		}
+	})
+}

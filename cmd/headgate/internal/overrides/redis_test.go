@@ -49,16 +49,16 @@ func instance(t *testing.T, store *redisstore.Store, report func(error)) *Table 
 
 const address = "ip:192.0.2.7"
 
-// eventually waits until address has want in table: within a second, and what a busy machine adds.
+// eventually waits until address has want in table.
 func eventually(t *testing.T, table *Table, want string) {
 	t.Helper()
 	got := ""
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if got = found(table, address); got == want {
 			return
 		}
 	}
-	t.Fatalf("after 3 seconds, it has %s, want %s", got, want)
+	t.Fatalf("after a minute, it has %s, want %s", got, want)
 }
 
 func TestRedis(t *testing.T) {
@@ -173,7 +173,7 @@ func TestRedisFails(t *testing.T) {
 		if !strings.Contains(err.Error(), "overrides: read") {
 			t.Errorf("reported %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("no failure was reported")
 	}
 	if got := found(table, "k"); got != "ban" {

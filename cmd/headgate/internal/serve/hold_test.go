@@ -21,14 +21,14 @@ func TestServerThatStopsAnswersThoseThatWait(t *testing.T) {
 	}
 	_, text, _ := strings.Cut(string(page), "```yaml\n")
 	text, _, _ = strings.Cut(text, "```")
-	text = strings.Replace(text, "10/s burst 1", "1/10s", 1)
+	text = strings.Replace(text, "10/s burst 1", "1/19s", 1)
 	text = strings.Replace(text, "max_wait: 2s", "max_wait: 20s", 1)
 	file := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil { //nolint:gosec,nolintlint // of the test
 		t.Fatal(err)
 	}
 	s, err := newServer(Options{
-		Files: []string{file}, Log: slog.New(slog.DiscardHandler), Grace: time.Minute,
+		Files: []string{file}, Log: slog.New(slog.DiscardHandler), Grace: time.Hour,
 		HTTP: "127.0.0.1:0", GRPC: Off, Debug: Off, Metrics: Off, Connections: 10,
 	})
 	if err != nil {
@@ -65,7 +65,7 @@ func TestServerThatStopsAnswersThoseThatWait(t *testing.T) {
 	go func() { answer <- get() }()
 	const waits = "\nheadgate_rule_waiting{rule=\"model\"} 1\n"
 	metrics := ""
-	for range 5000 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		if _, metrics = answerOf(t, s.http(), http.MethodGet, "/metrics"); strings.Contains(metrics, waits) {
 			break
 		}
@@ -74,12 +74,11 @@ func TestServerThatStopsAnswersThoseThatWait(t *testing.T) {
 	if !strings.Contains(metrics, waits) {
 		t.Fatalf("nobody waits:\n%s", metrics)
 	}
-	began := time.Now()
 	stop()
 	if status := <-answer; status != http.StatusTooManyRequests {
 		t.Errorf("the one that waits: %d", status)
 	}
-	if err := <-ended; err != nil || time.Since(began) > 8*time.Second {
-		t.Errorf("the server took %v to stop: %v", time.Since(began), err)
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

@@ -47,7 +47,7 @@ func (s *server) unharmed(t *testing.T, log *buffer, count int) {
 		t.Fatal(log.String())
 	}
 	permits := s.stores.permits.(*concurrency.Memory)
-	for deadline := time.Now().Add(10 * time.Second); permits.Keys() > 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); permits.Keys() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("permits of %d keys are held", permits.Keys())
 		}
@@ -149,7 +149,7 @@ func statuses(t *testing.T, address string, requests []byte) (list []int) {
 		return nil
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	// A request that is not complete is not answered, so the end is sent in any case.
 	end := func() { _ = conn.(*net.TCPConn).CloseWrite() }
 	go func() {

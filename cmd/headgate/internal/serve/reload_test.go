@@ -84,7 +84,7 @@ func TestAReadThatHangs(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the server has not ended")
 	}
 }
@@ -131,7 +131,7 @@ func TestEarlyReload(t *testing.T) {
 	reload <- syscall.SIGHUP
 	o.Reload = reload
 	go func() { ended <- Run(ctx, o) }()
-	for until := time.Now().Add(10 * time.Second); !strings.Contains(log.String(), "was loaded"); {
+	for until := time.Now().Add(time.Minute); !strings.Contains(log.String(), "was loaded"); {
 		if time.Now().After(until) {
 			t.Fatalf("the files were not read again:\n%s", log.String())
 		}
