@@ -73,6 +73,13 @@ func VirtualTime(t *testing.T) {
 	t.Cleanup(scripts.Clear)
 }
 
+// Pass lets d pass since the last heartbeat of f.
+func (f *Fleet) Pass(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.until = f.until.Add(-d)
+}
+
 // Age lets f have joined earlier.
 func (f *Fleet) Age(d time.Duration) {
 	f.mu.Lock()

@@ -50,14 +50,6 @@ func checkExpiry(t *testing.T, client *redis.Client) {
 	}
 }
 
-// untilInstances sends heartbeats until f counts n instances.
-func untilInstances(t *testing.T, f *redisstore.Fleet, n int) {
-	t.Helper()
-	until(t, "another number of instances", func() bool {
-		return f.Heartbeat(t.Context()) == nil && f.Instances() == n
-	})
-}
-
 // settle lets an interval pass for all, until each is counted by the others.
 func settle(t *testing.T, n int, all ...*redisstore.Fleet) {
 	t.Helper()
@@ -217,25 +209,20 @@ func TestFleet(t *testing.T) {
 
 // The server counts it for three intervals, and the others remember that for three more.
 func TestAnInstanceThatDiesIsForgotten(t *testing.T) {
-	server := redistest.Start(t)
-	own := redis.NewClient(&redis.Options{Addr: server.Addr})
-	defer own.Close()
-	dying := redis.NewClient(&redis.Options{Addr: server.Addr})
-	const interval = 20 * time.Millisecond
-	dead := join(t, newStore(t, dying), redisstore.FleetOptions{Interval: interval})
-	alive := join(t, newStore(t, own), redisstore.FleetOptions{Interval: interval})
-	untilInstances(t, alive, 2)
-	if err := dead.Heartbeat(t.Context()); err != nil {
+	client := newClient(t)
+	dying := redis.NewClient(&redis.Options{Addr: client.Options().Addr})
+	hour := redisstore.FleetOptions{Interval: time.Hour}
+	dead, alive := join(t, newStore(t, dying), hour), join(t, newStore(t, client), hour)
+	settle(t, 2, dead, alive)
+	if err := errors.Join(dead.Heartbeat(t.Context()), dying.Close()); err != nil {
 		t.Fatal(err)
 	}
-	died := time.Now()
-	if err := dying.Close(); err != nil {
-		t.Fatal(err)
-	}
-	untilInstances(t, alive, 1)
-	// Its last heartbeat came after Heartbeat was called, and before the client was closed.
-	if took := time.Since(died); took < 5*interval {
-		t.Errorf("forgotten after %s", took)
+	key := t.Name() + ":fleet"
+	for _, want := range []int{2, 2, 2, 2, 1} {
+		const passed = 61 * time.Minute
+		client.PExpire(t.Context(), key, client.PTTL(t.Context(), key).Val()-passed)
+		alive.Pass(passed)
+		heartbeat(t, alive, want)
 	}
 	if err := dead.Close(); err == nil {
 		t.Error("it left with a client that is closed")
@@ -291,19 +278,20 @@ func TestTheCountOfAServerThatLostItsDataIsIgnored(t *testing.T) {
 func TestTheCountOfAServerThatKeepsLosingItsDataIsIgnored(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
-	o := redisstore.FleetOptions{Interval: 50 * time.Millisecond}
-	first := join(t, s, o)
-	untilInstances(t, first, 1)
-	second := join(t, s, redisstore.FleetOptions{Interval: time.Hour}) // sends no second heartbeat
-	untilInstances(t, first, 2)
-	for start := time.Now(); time.Since(start) < 5*o.Interval; {
+	hour := redisstore.FleetOptions{Interval: time.Hour}
+	first, second := join(t, s, hour), join(t, s, hour)
+	settle(t, 2, first, second)
+	for range 5 {
 		client.Del(t.Context(), t.Name()+":fleet")
+		first.Pass(time.Hour)
 		heartbeat(t, first, 2)
 	}
 	if err := second.Close(); err != nil {
 		t.Error(err)
 	}
-	until(t, "one instance", func() bool { return first.Err() == nil && first.Instances() == 1 })
+	heartbeat(t, first, 2)
+	first.Pass(3 * time.Hour)
+	heartbeat(t, first, 1)
 }
 
 func TestBeforeTheFirstHeartbeatTheNumberIsMinInstances(t *testing.T) {
