@@ -20,7 +20,7 @@ import (
 
 const (
 	permits   = 5
-	shortTTL  = time.Second
+	shortTTL  = 3 * time.Second
 	childRole = "HEADGATE_TEST_CHILD_ROLE"
 )
 
@@ -32,6 +32,8 @@ func TestPermitsOfAKilledProcessExpire(t *testing.T) {
 		return
 	}
 	addr := sharedServer(t).Addr
+	s := openAt(t, addr)
+	l := shortPermits(t, s)
 	var wg sync.WaitGroup
 	killed := make(chan struct{})
 	for i := range processes {
@@ -61,21 +63,20 @@ func TestPermitsOfAKilledProcessExpire(t *testing.T) {
 	}
 	<-killed
 	start := time.Now()
-	s := openAt(t, addr)
-	l := shortPermits(t, s)
 	if d, err := l.Peek(t.Context(), "shared"); err != nil || d.InUse < 2 {
 		t.Errorf("just after a process was killed: %+v, %v; want at least its two", d, err)
 	}
 	wg.Wait()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	l, err := concurrency.New(s, permits, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range permits {
-		p, err := l.Wait(ctx, "shared")
-		if err != nil {
+		if _, err := l.Wait(ctx, "shared"); err != nil {
 			t.Fatalf("permit %d after %s: %v", i+1, time.Since(start), err)
 		}
-		_, stop := p.Keep(ctx)
-		defer stop()
 	}
 	t.Logf("all %d permits were free %s after the kill", permits, time.Since(start))
 	if p, d, err := l.Acquire(ctx, "shared"); p != nil || err != nil {
