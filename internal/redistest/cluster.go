@@ -19,7 +19,7 @@ const (
 
 // clusterTimeout bounds the start of a cluster. Redis refuses writes for the first
 // two seconds, so it takes a little more than that.
-const clusterTimeout = 30 * time.Second
+const clusterTimeout = 2 * time.Minute
 
 // Cluster is a Redis Cluster of three primaries that share all slots evenly, the lowest slots on
 // the first, and in the end replicas in the order of their primaries, if they were asked for.

@@ -17,7 +17,7 @@ type ReplyError string
 func (e ReplyError) Error() string { return "redistest: Redis says: " + string(e) }
 
 // doTimeout bounds do when its context has no deadline.
-const doTimeout = 10 * time.Second
+const doTimeout = time.Minute
 
 // do sends commands over a new connection, one after the other, and returns the
 // reply to the last of them.
