@@ -19,7 +19,7 @@ api:
   allow_inline_limits: true
 rules:
   - {name: login, key: [ip], limits: [5/h]}
-  - {name: tokens, key: ["header:x-user"], limits: [1000/h]}
+  - {name: tokens, key: ["header:x-user"], limits: [1000/d]}
   - {name: exports, key: ["header:x-user"], permits: 2}
   - {name: partner, permits: 10}
 `
