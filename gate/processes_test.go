@@ -94,7 +94,7 @@ func run(t *testing.T, f fleet) {
 
 // passThrough is one of the processes: it prints when its waiters passed.
 func passThrough(t *testing.T, addr string, f fleet) {
-	s, err := redisstore.Open("redis://" + addr + "?dial_timeout=1m&read_timeout=1m") // the machine is busy
+	s, err := redisstore.Open("redis://" + addr + redistest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}

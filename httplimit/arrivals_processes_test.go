@@ -151,8 +151,7 @@ func (a *countingAPI) check(t *testing.T, period time.Duration) {
 // callAPI is a process of the fleet.
 func callAPI(t *testing.T, between network) {
 	period, life := spans()
-	store, err := redisstore.Open(
-		"redis://" + os.Getenv(childRedis) + "?dial_timeout=1m&read_timeout=1m") // the machine is busy
+	store, err := redisstore.Open("redis://" + os.Getenv(childRedis) + redistest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 // it and gives the status and the header fields.
 func serve(t *testing.T, redis *redistest.Server, o httplimit.Options) func() (int, http.Header) {
 	t.Helper()
-	store, err := redisstore.Open(redis.URL() + "?read_timeout=1m")
+	store, err := redisstore.Open(redis.URL() + redistest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -363,7 +363,7 @@ func TestTransportTokensAndBodies(t *testing.T) {
 // stores are one in memory and one in Redis.
 func stores(t *testing.T) map[string]headgate.Store {
 	t.Helper()
-	redis, err := redisstore.Open(redistest.Start(t).URL())
+	redis, err := redisstore.Open(redistest.Start(t).URL() + redistest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -125,7 +125,7 @@ func TestVectorsOfTheFile(t *testing.T) {
 	if err := json.Unmarshal(text, &all); err != nil || len(all) < 200 {
 		t.Fatalf("%d vectors, %v", len(all), err)
 	}
-	redis, err := redisstore.Open(redistest.Start(t).URL())
+	redis, err := redisstore.Open(redistest.Start(t).URL() + redistest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}

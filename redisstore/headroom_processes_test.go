@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 )
 
@@ -54,7 +55,7 @@ func TestHeadroomIsKeptFromEightProcesses(t *testing.T) {
 
 // headroomChild is one of the processes.
 func headroomChild(t *testing.T, addr string) {
-	s, err := redisstore.Open("redis://" + addr)
+	s, err := redisstore.Open("redis://" + addr + redistest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}

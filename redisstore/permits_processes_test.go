@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
 )
@@ -98,7 +99,7 @@ func readUntil(out interface{ Read(b []byte) (int, error) }, last string) string
 
 func openAt(t *testing.T, addr string) *redisstore.Store {
 	t.Helper()
-	s, err := redisstore.Open("redis://" + addr)
+	s, err := redisstore.Open("redis://" + addr + redistest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -376,7 +376,7 @@ func (h *hold) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 func TestCloseEndsTheWaitForAPermit(t *testing.T) {
-	s, err := redisstore.Open("redis://" + sharedServer(t).Addr)
+	s, err := redisstore.Open("redis://" + sharedServer(t).Addr + redistest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 )
 
@@ -65,7 +66,7 @@ func inProcesses(t *testing.T, n int, read func(line string)) {
 
 // instantChild is one of the processes.
 func instantChild(t *testing.T, addr string) {
-	s, err := redisstore.Open("redis://" + addr)
+	s, err := redisstore.Open("redis://" + addr + redistest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}

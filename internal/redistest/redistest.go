@@ -216,6 +216,9 @@ func (s *Server) URL() string {
 	return u.String()
 }
 
+// Patient follows a URL, so that a busy machine has time to answer.
+const Patient = "?dial_timeout=1m&read_timeout=1m"
+
 // Do sends one command over a connection of its own and returns the reply as text, the elements of
 // an array one to a line. What Redis refuses is a [ReplyError].
 func (s *Server) Do(ctx context.Context, args ...string) (string, error) {

@@ -166,7 +166,7 @@ func both(t *testing.T, f func(t *testing.T, i *instance)) {
 
 func open(t *testing.T, server *redistest.Server) *redisstore.Store {
 	t.Helper()
-	store, err := redisstore.Open("redis://" + server.Addr)
+	store, err := redisstore.Open("redis://" + server.Addr + redistest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}

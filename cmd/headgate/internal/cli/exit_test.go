@@ -43,7 +43,7 @@ type broken struct{ err error }
 func (b broken) Write([]byte) (int, error) { return 0, b.err }
 
 func TestBrokenOutput(t *testing.T) {
-	t.Setenv("HEADGATE_STORE", redistest.Start(t).URL())
+	t.Setenv("HEADGATE_STORE", redistest.Start(t).URL()+redistest.Patient)
 	for _, args := range []string{
 		"replay --limit 1/s ../../../../examples/shop-day.log",
 		"replay --limit 1/s --json ../../../../examples/shop-day.log",
@@ -96,7 +96,7 @@ func TestFullStore(t *testing.T) {
 
 // A denial exits with 1 even if its output is not read.
 func TestNoIsNoUnread(t *testing.T) {
-	t.Setenv("HEADGATE_STORE", redistest.Start(t).URL())
+	t.Setenv("HEADGATE_STORE", redistest.Start(t).URL()+redistest.Patient)
 	var stderr bytes.Buffer
 	code := exec(t.Context(), strings.Fields("check --limit 1/s --cost 2"), nil, broken{syscall.EPIPE}, &stderr)
 	if code != exitDenied || stderr.Len() > 0 {

@@ -139,7 +139,7 @@ func TestListIsReadOnceASecond(t *testing.T) {
 		return n
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c := newConsole(t, opened(t, redis.URL()), secret)
+		c := newConsole(t, opened(t, redis.URL()+redistest.Patient), secret)
 		const ban = `{"act":"ban","rule":"api","key":"ip:192.0.2.1"}`
 		list := func(want int) {
 			t.Helper()
@@ -196,7 +196,7 @@ func TestFieldsOfActs(t *testing.T) {
 // TestStoreFails: the errors say what is not known, in the words of what was asked.
 func TestStoreFails(t *testing.T) {
 	redis := redistest.Start(t)
-	c := newConsole(t, opened(t, redis.URL()), secret)
+	c := newConsole(t, opened(t, redis.URL()+redistest.Patient), secret)
 	redis.Stop()
 	for path, want := range map[string]string{
 		"acts":        "the action may or may not have been done",

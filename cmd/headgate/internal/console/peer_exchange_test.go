@@ -88,7 +88,7 @@ func TestFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all instances
 		for i := range 3 {
-			c := newConsole(t, opened(t, redis.URL()+"?prefix=fleet:"))
+			c := newConsole(t, opened(t, redis.URL()+redistest.Patient+"&prefix=fleet:"))
 			c.instance = fmt.Sprint("host-", i)
 			all = append(all, c)
 			defer c.run()()
@@ -131,7 +131,7 @@ func TestFleet(t *testing.T) {
 func TestFleetRates(t *testing.T) {
 	redis := redistest.Start(t)
 	synctest.Test(t, func(t *testing.T) {
-		a, b := newConsole(t, opened(t, redis.URL())), newConsole(t, opened(t, redis.URL()))
+		a, b := newConsole(t, opened(t, redis.URL()+redistest.Patient)), newConsole(t, opened(t, redis.URL()+redistest.Patient))
 		defer a.run()()
 		defer b.run()()
 		v, s := a.look(), &seen{}
@@ -155,7 +155,7 @@ func TestFleetRates(t *testing.T) {
 func TestTheFirstStateIsOfAllInstances(t *testing.T) {
 	redis := redistest.Start(t)
 	synctest.Test(t, func(t *testing.T) {
-		a, b := newConsole(t, opened(t, redis.URL())), newConsole(t, opened(t, redis.URL()))
+		a, b := newConsole(t, opened(t, redis.URL()+redistest.Patient)), newConsole(t, opened(t, redis.URL()+redistest.Patient))
 		defer a.run()()
 		defer b.run()()
 		time.Sleep(7 * time.Second)
@@ -176,7 +176,7 @@ func TestTheFirstStateIsOfAllInstances(t *testing.T) {
 // The store is not up while an exchange with the others says that it does not answer, although no
 // ping has noticed it yet.
 func TestTheStoreAgreesWithTheExchange(t *testing.T) {
-	c, now := newConsole(t, opened(t, redistest.Start(t).URL())), time.Now()
+	c, now := newConsole(t, opened(t, redistest.Start(t).URL()+redistest.Patient)), time.Now()
 	r := &runner{
 		handler: c.Handler, fleet: c.fleet, rules: ruleList{handler: c.Handler},
 		sampler: newSampler(c.metrics, c.options.Statistics, now), viewers: map[*viewer]struct{}{},
@@ -199,7 +199,7 @@ func TestTheStoreAgreesWithTheExchange(t *testing.T) {
 
 // After an outage, the history of the others fills the gap, without counting anything twice.
 func TestTheGapIsFilled(t *testing.T) {
-	c, now := newConsole(t, opened(t, redistest.Start(t).URL())), time.Now()
+	c, now := newConsole(t, opened(t, redistest.Start(t).URL()+redistest.Patient)), time.Now()
 	r := &runner{
 		handler: c.Handler, fleet: c.fleet, rules: ruleList{handler: c.Handler},
 		sampler: newSampler(c.metrics, c.options.Statistics, now), viewers: map[*viewer]struct{}{},
@@ -228,7 +228,7 @@ func TestTheGapIsFilled(t *testing.T) {
 // of the times that are shown: those of all instances. A p99 does not make it slow, but decisions
 // without it do, if there are many in two steps, until there have been none for some seconds.
 func TestTheStoreStaysSlow(t *testing.T) {
-	c, now := newConsole(t, opened(t, redistest.Start(t).URL())), time.Now()
+	c, now := newConsole(t, opened(t, redistest.Start(t).URL()+redistest.Patient)), time.Now()
 	r := &runner{
 		handler: c.Handler, fleet: c.fleet, rules: ruleList{handler: c.Handler},
 		sampler: newSampler(c.metrics, c.options.Statistics, now), common: newHistory(9), sent: 9,
@@ -331,7 +331,7 @@ func TestNobodyLooksAtTheFleet(t *testing.T) {
 		return n
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c, other := newConsole(t, opened(t, redis.URL())), newConsole(t, opened(t, redis.URL()))
+		c, other := newConsole(t, opened(t, redis.URL()+redistest.Patient)), newConsole(t, opened(t, redis.URL()+redistest.Patient))
 		defer c.run()()
 		defer other.run()()
 		unwatched := func() {

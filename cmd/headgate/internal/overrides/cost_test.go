@@ -91,7 +91,7 @@ func BenchmarkPut(b *testing.B) {
 				if _, err := server.Do(b.Context(), "FLUSHALL"); err != nil {
 					b.Fatal(err)
 				}
-				store, err := redisstore.Open("redis://" + server.Addr)
+				store, err := redisstore.Open("redis://" + server.Addr + redistest.Patient)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -19,7 +19,7 @@ import (
 
 func open(t *testing.T, url string) *redisstore.Store {
 	t.Helper()
-	store, err := redisstore.Open(url)
+	store, err := redisstore.Open(url + redistest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}

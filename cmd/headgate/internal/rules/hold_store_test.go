@@ -23,7 +23,7 @@ func overRedis(
 	t *testing.T, wrap func(headgate.Store) headgate.Store, list ...Rule,
 ) (*Engine, headgate.Store) {
 	t.Helper()
-	s, err := redisstore.Open(redistest.Start(t).URL())
+	s, err := redisstore.Open(redistest.Start(t).URL() + redistest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}

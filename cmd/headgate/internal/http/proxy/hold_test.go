@@ -20,7 +20,7 @@ import (
 // stores returns a store in memory and one in Redis.
 func stores(t *testing.T) map[string]headgate.Store {
 	t.Helper()
-	redis, err := redisstore.Open(redistest.Start(t).URL())
+	redis, err := redisstore.Open(redistest.Start(t).URL() + redistest.Patient)
 	if err != nil {
 		t.Fatal(err)
 	}
