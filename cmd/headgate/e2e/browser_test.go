@@ -127,7 +127,7 @@ func newTab(t *testing.T) context.Context {
 			w.shut()
 		}
 	})
-	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(w.ctx, 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -145,7 +145,7 @@ func atStart(script string) action {
 
 // clear removes the page and the settings of its test.
 func (w *tab) clear() error {
-	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 	defer cancel()
 	err := chromedp.Do(ctx, chromedp.Navigate("about:blank"),
 		call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{}),

@@ -56,7 +56,7 @@ func TestSentWhileStartingAfresh(t *testing.T) {
 func TestRefillIsSeen(t *testing.T) {
 	t.Parallel()
 	p := open(t, serveDemo(t, headgate.NewMemory()))
-	p.setLimit("left", "250/s burst 1000")
+	p.setLimit("left", "100/s burst 1000")
 	p.until("it is full at first", number("left", "remaining")+" === 1000")
 	// What each frame shows, so that nothing is missed on a machine that is busy.
 	p.do(run(`window.levels = [];
@@ -75,7 +75,7 @@ func TestRefillIsSeen(t *testing.T) {
 		if level[0] > 0 && level[0] < 1000 {
 			between++
 		}
-		if i > 1 && level[0] < levels[i-1][0]-5 { // 20 ms between two answers
+		if i > 1 && level[0] < levels[i-1][0]-2 { // 20 ms between two answers
 			t.Errorf("it falls from %v to %v while it refills", levels[i-1], level)
 		}
 		if math.Abs(level[0]-10*level[1]) > 1 {

@@ -18,7 +18,10 @@ func TestLevelIsNotInItsWords(t *testing.T) {
 			fillText.call(this, text, x, y, ...more);
 			if (!/ left$/.test(text)) return;
 			const wide = this.measureText(text).width, ratio = devicePixelRatio;
-			const {data} = this.getImageData(x * ratio, (y - 9) * ratio, wide * ratio, 11 * ratio);
+			const at = [x * ratio, (y - 9) * ratio, wide * ratio, 11 * ratio];
+			const copy = new OffscreenCanvas(at[2], at[3]).getContext("2d", {willReadFrequently: true});
+			copy.drawImage(this.canvas, ...at, 0, 0, at[2], at[3]);
+			const {data} = copy.getImageData(0, 0, at[2], at[3]);
 			const probe = document.body.appendChild(document.createElement("p"));
 			probe.style.color = "var(--accent)";
 			const want = getComputedStyle(probe).color.match(/\d+/g).map(Number);

@@ -205,7 +205,7 @@ func (p *page) text(selector string) string {
 // each look takes time of a browser that other tests share.
 func (p *page) until(what, condition string) {
 	p.t.Helper()
-	deadline, pause := time.Now().Add(20*time.Second), 10*time.Millisecond
+	deadline, pause := time.Now().Add(time.Minute), 10*time.Millisecond
 	for !value[bool](p, `Boolean(`+condition+`)`) {
 		if time.Now().After(deadline) {
 			p.t.Fatalf("never: %s; the page says\n%s", what, value[string](p, `document.body.innerText.replaceAll(/\n\s*/g, "\n").slice(0, 4000)`))
