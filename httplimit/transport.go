@@ -134,7 +134,7 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 // the request reserves the Estimate. It never reserves more than the limits can hold. RoundTrip
 // reads the first MiB of the body for that, and sends the body unchanged.
 //
-// When the body of the response has been read or is closed, the usage that it reports is charged
+// When the body of the response has been read to its end, the usage that it reports is charged
 // instead of what was reserved. Unused tokens are returned; tokens used beyond the reservation
 // delay later requests. Each part of the body passes at once; the end waits for the store for at
 // most 100 ms. A failure to connect, and a status of 400 or above without usage, cost nothing. If

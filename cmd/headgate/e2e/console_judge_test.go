@@ -356,12 +356,12 @@ func TestConsoleJudges(t *testing.T) {
 			`model({ pages: { denied: 40, degraded: 42, denied_keys: [key("ip:a", 40, 59)] } }, { pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10, 210])] },
 				{ state: { store: { state: "up", when_store_fails: "share" } } })`,
 			"bad | 40 denials a second since TIME, a second after the store failed, or was too slow | " +
-				"Denied only while the store did not answer: its limits may allow what it sends. | ip:a | look",
+				"Denied only while the store was slow or down: the limits of this key may allow what it sends. | ip:a | look",
 		},
 		"nor is one of the last seconds": {
 			`model({ pages: { allowed: 2, degraded: 40, denied: 40, denied_keys: [key("ip:a", 40, -1)] } }, { pages: steps(180, [0, 0, 400]) },
 				{ state: { store: { state: "up", when_store_fails: "share" } } })`,
-			"bad | 40 denials a second since TIME (0 seconds) | Denied only while the store did not answer: its limits may allow what it sends. | ip:a | look",
+			"bad | 40 denials a second since TIME (0 seconds) | Denied only while the store was slow or down: the limits of this key may allow what it sends. | ip:a | look",
 		},
 		"one that was denied before is": {
 			`model({ pages: { denied: 40, degraded: 42, denied_keys: [key("ip:a", 40, 90)] } }, { pages: [...steps(162, [0, 0, 400]), ...steps(6, [200, 0, 10]), ...steps(12, [200, 0, 10, 210])] },
@@ -642,7 +642,7 @@ func TestConsoleSaysWhatIsKnown(t *testing.T) {
 			{ state: { store: { state: "slow" } } }), now).title.replace(time(now - 60_000, now), "THEN");
 		return [slow, before, marks, ...rows, await problem(new Refusal("the answer was cut off")), await problem(new Refusal("no", 409))].join("; ");`)
 	want := "The store is slow since THEN; 0; TIME the store failed, or was too slow; TIME the files could not be loaded; TIME the store lost its data; false,false; " +
-		"Denied only while the store did not answer: its limits may allow what it sends.true,true; the answer was cut off: it may have been done; no"
+		"Denied only while the store was slow or down: the limits of this key may allow what it sends.true,true; the answer was cut off: it may have been done; no"
 	if got = clockTimes.ReplaceAllString(got, "TIME"); got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}

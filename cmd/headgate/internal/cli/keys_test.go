@@ -74,8 +74,8 @@ func TestKeysDenied(t *testing.T) {
 	}{
 		"": {61, ""},
 		"--denied": {20, "headgate: left out keys of a-long-name-of-a-limit month " +
-			"calendar-window, b, permits, because the store lacks their numbers; " +
-			"give those of a limit by --limit, such as --limit login=5/h\n"},
+			"calendar-window, b, permits, because the store does not know their numbers; " +
+			"give a limit with its numbers by --limit, such as --limit login=5/h\n"},
 		"--denied --limit b=1/h --limit a-long-name-of-a-limit=1000000/month": {40, ""},
 	} {
 		var out, stderr bytes.Buffer

@@ -51,8 +51,8 @@ export function button(request) {
 // effect says what a request will do, in sentences.
 export function effect(request, model, now = Date.now()) {
   if (model.state.store.state === "down") {
-    return "The store is down. If you have sent this already, it may have been done: look at the "
-      + "list of actions when the store answers. If not, try again then.";
+    return "The store is down. If you have sent this already, it may have been done: when the "
+      + "store answers, look at the list of actions, and send this again if it is not there.";
   }
   const rule = model.rule(request.rule);
   const until = request.for_s ? `until ${time(now + request.for_s * 1000, now)}`

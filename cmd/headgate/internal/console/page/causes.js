@@ -35,7 +35,7 @@ export function apart(model) {
   const isNow = model.rules().some((r) => r.degraded > 0.05 * (r.allowed + r.denied));
   const isOut = (at) => many[Math.floor((at / 1000 - from) / step_s)] ?? isNow;
   return ({ first, last }) => (then !== "open" && isOut(first) && isOut(last)
-    ? "Denied only while the store did not answer: its limits may allow what it sends." : "");
+    ? "Denied only while the store was slow or down: the limits of this key may allow what it sends." : "");
 }
 
 const pause = 6; // steps without a decision of the kind, after which the store is well again
