@@ -126,8 +126,8 @@ func (f *keysFlags) list(ctx context.Context, cmd *cobra.Command) error {
 		return &interruption{ctx.Err(), "not all keys are listed"}
 	case err == nil && len(unknown) > 0:
 		_, err = fmt.Fprintf(cmd.ErrOrStderr(), "headgate: left out keys of %s, because the store "+
-			"does not know their numbers; give a limit with its numbers by --limit, such as --limit "+
-			"login=5/h\n", strings.Join(slices.Sorted(maps.Keys(unknown)), ", "))
+			"does not know their numbers; give a limit with its numbers by --limit, such as "+
+			"--limit login=5/h\n", strings.Join(slices.Sorted(maps.Keys(unknown)), ", "))
 	case err == nil && printed == 0:
 		_, err = fmt.Fprintln(cmd.ErrOrStderr(), "headgate: no key matches")
 	}
