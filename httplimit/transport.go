@@ -97,10 +97,10 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 //	client := &http.Client{Transport: transport}
 //
 // Requests of a key are sent in the order in which they came, with three exceptions. Requests that
-// have the same start time, such as those within the burst, may change places. If the store does
-// not book ahead ([headgate.ErrNoBooking]), there is no order: each request asks again after a
-// RetryAfter. A request whose start time comes during a pause gives up that start time. When the
-// pause ends, it is sent after all requests that have a start time by then.
+// have the same start time, such as those within the burst or after a pause, may change places. If
+// the store does not book ahead ([headgate.ErrNoBooking]), there is no order: each request asks
+// again after a RetryAfter. A request whose start time comes during a pause gives up that start
+// time. When the pause ends, it is sent after all requests that have a start time by then.
 //
 // A request must be sent before the deadline of its context, which includes the Timeout of the
 // http.Client. If its start time or the end of a pause is later, RoundTrip fails at once with a

@@ -356,12 +356,12 @@ func TestConsoleJudges(t *testing.T) {
 			`model({ pages: { denied: 40, degraded: 42, denied_keys: [key("ip:a", 40, 59)] } }, { pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10, 210])] },
 				{ state: { store: { state: "up", when_store_fails: "share" } } })`,
 			"bad | 40 denials a second since TIME, a second after the store failed, or was too slow | " +
-				"Denied only while the store was slow or down: the limits of this key may allow what it sends. | ip:a | look",
+				"Denied only while most decisions were made without the store: the limits of this key may allow what it sends. | ip:a | look",
 		},
 		"nor is one of the last seconds": {
 			`model({ pages: { allowed: 2, degraded: 40, denied: 40, denied_keys: [key("ip:a", 40, -1)] } }, { pages: steps(180, [0, 0, 400]) },
 				{ state: { store: { state: "up", when_store_fails: "share" } } })`,
-			"bad | 40 denials a second since TIME (0 seconds) | Denied only while the store was slow or down: the limits of this key may allow what it sends. | ip:a | look",
+			"bad | 40 denials a second since TIME (0 seconds) | Denied only while most decisions were made without the store: the limits of this key may allow what it sends. | ip:a | look",
 		},
 		"one that was denied before is": {
 			`model({ pages: { denied: 40, degraded: 42, denied_keys: [key("ip:a", 40, 90)] } }, { pages: [...steps(162, [0, 0, 400]), ...steps(6, [200, 0, 10]), ...steps(12, [200, 0, 10, 210])] },
@@ -372,6 +372,16 @@ func TestConsoleJudges(t *testing.T) {
 			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 40, 59)] } }, { pages: [...steps(168, [0, 0, 400]), ...steps(11, [200, 0, 10, 210]), [200, 0, 10]] },
 				{ state: { store: { state: "up", when_store_fails: "share" } } })`,
 			"bad | 40 denials a second since TIME, a second after the store failed, or was too slow |  | ip:a | ban",
+		},
+		"and one that is denied while few decisions are made without the store": {
+			`model({ pages: { allowed: 500, denied: 40, degraded: 42, denied_keys: [key("ip:a", 40, 59)] } }, { pages: [...steps(168, [0, 0, 400]), ...steps(12, [2000, 0, 200, 210])] },
+				{ state: { store: { state: "up", when_store_fails: "share" } } })`,
+			"bad | 40 denials a second since TIME, a second after the store failed, or was too slow |  | ip:a | ban",
+		},
+		"and one that was denied before the history began": {
+			`model({ pages: { denied: 40, degraded: 42, denied_keys: [key("ip:a", 40, 3600)] } }, { pages: [...steps(168, [200, 0, 10]), ...steps(12, [200, 0, 200, 210])] },
+				{ state: { store: { state: "up", when_store_fails: "share" } } })`,
+			"bad | 40 denials a second for at least 15 minutes |  | ip:a | ban",
 		},
 		"and one that is denied although all are allowed without the store": {
 			`model({ pages: { denied: 40, degraded: 42, denied_keys: [key("ip:a", 40, 59)] } }, { pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10, 210])] },
@@ -640,9 +650,16 @@ func TestConsoleSaysWhatIsKnown(t *testing.T) {
 		const { time } = await import("./times.js");
 		const slow = judge(model({ pages: { degraded: 42 } }, { pages: [...steps(150, [0, 0, 400]), ...steps(18, few), ...steps(12, many)] },
 			{ state: { store: { state: "slow" } } }), now).title.replace(time(now - 60_000, now), "THEN");
-		return [slow, before, marks, ...rows, await problem(new Refusal("the answer was cut off")), await problem(new Refusal("no", 409))].join("; ");`)
-	want := "The store is slow since THEN; 0; TIME the store failed, or was too slow; TIME the files could not be loaded; TIME the store lost its data; false,false; " +
-		"Denied only while the store was slow or down: the limits of this key may allow what it sends.true,true; the answer was cut off: it may have been done; no"
+		const { act } = await import("./api.js");
+		const posted = async (response) => {
+			window.fetch = async () => response;
+			return act({}).then(() => "done", (error) => error.message);
+		};
+		return [slow, before, marks, ...rows, await problem(new Refusal("no", 409)), await posted(new Response("{")), await posted(new Response("", { status: 504 })),
+			await posted(new Response(` + "`{\"detail\":\"gone\"}`" + `, { status: 503 })), await posted(new Response("", { status: 403 }))].join("; ");`)
+	want := "The store is slow since THEN; 0; TIME the store failed, or was too slow; TIME the files could not be loaded; TIME the store lost the list of actions; false,false; " +
+		"Denied only while most decisions were made without the store: the limits of this key may allow what it sends.true,true; no; " +
+		"the answer was cut off: it may have been done; the server answered 504: it may have been done; gone; the server answered 403"
 	if got = clockTimes.ReplaceAllString(got, "TIME"); got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}

@@ -112,7 +112,7 @@ func (f *keysFlags) list(ctx context.Context, cmd *cobra.Command) error {
 	err = l.list(ctx, func(keys []listedKey) error {
 		if f.denied {
 			keys = slices.DeleteFunc(keys, func(k listedKey) bool {
-				if !k.known {
+				if !k.known && k.Limit != "" { // permits have no numbers at all
 					unknown[k.limitText()] = true
 				}
 				return !k.known || k.decision.Allowed()
@@ -125,9 +125,13 @@ func (f *keysFlags) list(ctx context.Context, cmd *cobra.Command) error {
 	case err != nil && ctx.Err() != nil:
 		return &interruption{ctx.Err(), "not all keys are listed"}
 	case err == nil && len(unknown) > 0:
+		names := slices.Sorted(maps.Keys(unknown))
+		if more := len(names) - 3; more > 0 {
+			names = append(names[:3], fmt.Sprintf("%d more", more))
+		}
 		_, err = fmt.Fprintf(cmd.ErrOrStderr(), "headgate: left out keys of %s, because the store "+
 			"does not know their numbers; give a limit with its numbers by --limit, such as "+
-			"--limit login=5/h\n", strings.Join(slices.Sorted(maps.Keys(unknown)), ", "))
+			"--limit login=5/h\n", strings.Join(names, ", "))
 	case err == nil && printed == 0:
 		_, err = fmt.Fprintln(cmd.ErrOrStderr(), "headgate: no key matches")
 	}

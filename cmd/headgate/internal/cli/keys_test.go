@@ -61,6 +61,12 @@ func TestKeysDenied(t *testing.T) {
 			}
 		}
 	}
+	for _, name := range []string{"c", "d"} {
+		r := headgate.Request{Key: "ip:0", Limit: headgate.PerHour(1).Named(name), Cost: 1}
+		if _, err := s.Take(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
 	slots, err := concurrency.New(s.Redis, 1, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -72,9 +78,9 @@ func TestKeysDenied(t *testing.T) {
 		lines  int
 		stderr string
 	}{
-		"": {61, ""},
+		"": {63, ""},
 		"--denied": {20, "headgate: left out keys of a-long-name-of-a-limit month " +
-			"calendar-window, b, permits, because the store does not know their numbers; " +
+			"calendar-window, b, c, 1 more, because the store does not know their numbers; " +
 			"give a limit with its numbers by --limit, such as --limit login=5/h\n"},
 		"--denied --limit b=1/h --limit a-long-name-of-a-limit=1000000/month": {40, ""},
 	} {

@@ -93,7 +93,8 @@ func (r *reader) mapping(n *yaml.Node, path string, accepted ...field) {
 }
 
 // field reads a field of the mapping n. A value under a wrong name is read as that of the name that
-// was meant, so that its faults are reported, too.
+// was meant, so that its faults are reported, too. A name with another first letter, such as host
+// for cost, was hardly meant.
 func (r *reader) field(n, key, value *yaml.Node, path string, accepted []field) {
 	for _, f := range accepted {
 		if f.name != key.Value {
@@ -112,7 +113,7 @@ func (r *reader) field(n, key, value *yaml.Node, path string, accepted []field) 
 		text += "; did you mean " + strings.Join(like, " or ") + "?"
 	}
 	r.faultf(key, path, "%s", text)
-	if len(like) == 1 && !has(n, like[0]) {
+	if len(like) == 1 && !has(n, like[0]) && strings.HasPrefix(key.Value, like[0][:1]) {
 		key.Value = like[0]
 		r.field(n, key, value, path, accepted)
 	}

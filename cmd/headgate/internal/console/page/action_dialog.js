@@ -42,7 +42,7 @@ export class ActionDialog {
     const failed = [];
     for (const rule of also) {
       await send({ ...request, rule }).then((act) => done.push(act),
-        (error) => failed.push(`Not in rule ${rule}: ${sentence(error.message)}`));
+        (error) => failed.push(`In rule ${rule}: ${sentence(error.message)}`));
     }
     const text = [outcome(done[0], rulesOf(done)), ...done.map(idleBans), ...failed];
     this.#show(failed.length ? "bad" : "good", text.filter(Boolean).join(" "), done);
@@ -70,7 +70,7 @@ export class ActionDialog {
       await this.app.refresh();
       this.#show("good", `Undone: ${outcome({ ...acts[0], undone: {} }, rulesOf(acts))}`);
     } catch (error) {
-      this.#show("bad", left.length ? `Not undone: ${outcome(left[0], rulesOf(left))} ${
+      this.#show("bad", left.length ? `The undo failed: ${outcome(left[0], rulesOf(left))} ${
         sentence(error.message)}` : `Undone, but the page is not up to date: ${error.message}`);
     }
   }

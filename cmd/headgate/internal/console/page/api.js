@@ -31,8 +31,9 @@ export async function open(path, options = {}) {
   }
   if (response.ok) return response;
   const problem = await response.json().catch(() => ({}));
+  const isFromGateway = !problem.detail && response.status >= 502; // which does not know what was done
   throw new Refusal(problem.detail ?? `the server answered ${response.status}`,
-    response.status, problem.field);
+    isFromGateway ? undefined : response.status, problem.field);
 }
 
 async function ask(path, options = {}) {
@@ -44,9 +45,15 @@ async function ask(path, options = {}) {
   }
 }
 
-const post = (path, body) => ask(path, {
-  method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
-});
+async function post(path, body) {
+  const headers = { "Content-Type": "application/json" };
+  try {
+    return await ask(path, { method: "POST", headers, body: JSON.stringify(body) });
+  } catch (error) {
+    if (!error.status) error.message += ": it may have been done";
+    throw error;
+  }
+}
 
 // getAccess reports what a token allows.
 export const getAccess = (bearer) => ask("access", { token: bearer });

@@ -27,15 +27,20 @@ export function causes(model) {
 const areMany = ({ degraded, allowed, denied }) =>
   degraded.map((n, i) => n > 1 && n >= 0.05 * (allowed[i] + denied[i]));
 
-// apart returns a function that says of a key that only the lack of the store denied it, or "".
+// apart returns a function that says of a key that, from its first denial to its last, most decisions
+// were made without the store, or "".
 export function apart(model) {
-  const { counts, from, step_s } = model.history(null);
-  const then = model.state.store.when_store_fails;
-  const many = areMany(counts);
-  const isNow = model.rules().some((r) => r.degraded > 0.05 * (r.allowed + r.denied));
-  const isOut = (at) => many[Math.floor((at / 1000 - from) / step_s)] ?? isNow;
-  return ({ first, last }) => (then !== "open" && isOut(first) && isOut(last)
-    ? "Denied only while the store was slow or down: the limits of this key may allow what it sends." : "");
+  const { counts: { degraded, allowed, denied }, from, step_s } = model.history(null);
+  const isMost = (n, all) => n > 1 && 2 * n >= all;
+  const most = degraded.map((n, i) => isMost(n, allowed[i] + denied[i]));
+  const sum = (name) => model.rules().reduce((all, r) => all + (r[name] ?? 0), 0);
+  const isNow = isMost(sum("degraded"), sum("allowed") + sum("denied"));
+  const stepOf = (at) => Math.floor((at / 1000 - from) / step_s);
+  const isOut = (first, last) => first >= 0 && most.slice(first, last + 1).every(Boolean)
+    && (last < most.length || isNow);
+  return ({ first, last }) => (model.state.store.when_store_fails !== "open"
+    && isOut(stepOf(first), stepOf(last)) ? "Denied only while most decisions were made without the "
+    + "store: the limits of this key may allow what it sends." : "");
 }
 
 const pause = 6; // steps without a decision of the kind, after which the store is well again

@@ -59,7 +59,7 @@ export function build(app, act, { rule, key }, on) {
     try {
       await on.submit(request());
     } catch (error) {
-      refuse(error.status ? error.message : `${error.message}: it may have been done`);
+      refuse(error.message);
     } finally {
       go.removeAttribute("aria-disabled");
     }

@@ -51,11 +51,12 @@ export class Model {
     return true;
   }
 
-  // setActs notes if none of the known acts is left: the store has kept no ban either.
+  // setActs notes if none of the known acts is left: the bans may be gone, too.
   setActs(acts) {
     if (this.state && this.acts?.length && !this.acts.some(({ id }) =>
       acts.some((a) => a.id === id))) {
-      this.comings.push({ at: this.state.at, rules: null, text: "the store lost its data" });
+      const text = "the store lost the list of actions";
+      this.comings.push({ at: this.state.at, rules: null, text });
     }
     this.acts = acts;
   }
