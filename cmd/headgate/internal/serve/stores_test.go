@@ -77,6 +77,24 @@ func testPolicy(t *testing.T, address string, policy config.Policy, allowed bool
 	takeFromRedis(t, s.bare, r)
 }
 
+// A decision has a time budget of its own, whatever the client of Redis waits for.
+func TestTimeBudget(t *testing.T) {
+	proxy := redistest.StartProxy(t, redistest.Start(t).Addr)
+	proxy.Delay(time.Hour)
+	usual := fallbackTimeout
+	fallbackTimeout = 50 * time.Millisecond
+	s, err := openURL("redis://"+proxy.Addr+redistest.Patient, config.Open, 1, slog.New(slog.DiscardHandler))
+	fallbackTimeout = usual
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	r := headgate.Request{Key: "k", Limit: headgate.PerHour(1), Cost: 1}
+	if d := take(t, s.cached, r); !d.Degraded() || !d.Allowed() {
+		t.Errorf("without an answer: %+v", d)
+	}
+}
+
 // takeFromRedis returns the first decision of Redis, whose answers may be late before.
 func takeFromRedis(t *testing.T, s headgate.Store, r headgate.Request) headgate.Decision {
 	t.Helper()
