@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/gate"
 )
 
-// How do I do something at most twice in any 100 milliseconds?
+// How do I do something at most twice in any 200 milliseconds?
 func ExampleGate() {
 	g, err := gate.New(2, 200*time.Millisecond)
 	if err != nil {
@@ -24,15 +24,16 @@ func ExampleGate() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println("action", i, "in step", int(time.Since(start)/(200*time.Millisecond)))
+		earliest := time.Duration(i/2) * 200 * time.Millisecond
+		fmt.Println("action", i, "not before", earliest, time.Since(start) >= earliest)
 	}
 	// Output:
-	// action 0 in step 0
-	// action 1 in step 0
-	// action 2 in step 1
-	// action 3 in step 1
-	// action 4 in step 2
-	// action 5 in step 2
+	// action 0 not before 0s true
+	// action 1 not before 0s true
+	// action 2 not before 200ms true
+	// action 3 not before 200ms true
+	// action 4 not before 400ms true
+	// action 5 not before 400ms true
 }
 
 // How do I wait for a limited time? If the start would come later, Wait returns an error at once

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/httplimit"
 )
 
-// A client keeps a budget of 100,000 tokens a minute. A request costs what its answer says that the
+// A client keeps a budget of 1,000,000 tokens a day. A request costs what its answer says that the
 // model has used; until then, an estimate.
 func ExampleTokenCost() {
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -24,7 +24,7 @@ func ExampleTokenCost() {
 	}))
 	ctx := context.Background()
 
-	limiter, err := headgate.NewLimiter(headgate.NewMemory(), headgate.PerMinute(100_000))
+	limiter, err := headgate.NewLimiter(headgate.NewMemory(), headgate.PerDay(1_000_000))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -37,12 +37,12 @@ func ExampleTokenCost() {
 	}
 	client := &http.Client{Transport: transport}
 
-	left := func() int64 {
+	left := func() (hundreds int64) {
 		d, err := limiter.Peek(ctx, "team")
 		if err != nil {
 			log.Fatal(err)
 		}
-		return d.Remaining / 100 * 100 // some tokens have come back meanwhile
+		return (d.Remaining + 50) / 100 // some tokens have come back meanwhile
 	}
 	ask, err := http.NewRequestWithContext(ctx, http.MethodPost, model.URL+"/v1/responses",
 		strings.NewReader(`{"model": "m", "max_output_tokens": 1000, "input": "Hello"}`))
@@ -53,14 +53,14 @@ func ExampleTokenCost() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("while it is answered:", left())
+	fmt.Println("hundreds of tokens while it is answered:", left())
 	_, _ = io.Copy(io.Discard, answer.Body)
 	_ = answer.Body.Close()
 	model.Close()
 	fmt.Println("afterwards:", left())
 	// Output:
-	// while it is answered: 95900
-	// afterwards: 99100
+	// hundreds of tokens while it is answered: 9960
+	// afterwards: 9992
 }
 
 // The program of docs/tokens.md is a part of the example.
