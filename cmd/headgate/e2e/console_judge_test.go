@@ -84,6 +84,12 @@ func TestConsoleJudges(t *testing.T) {
 				{ changes: [{ at: now - 60_000, removed: ["rule pages: 120/m"], added: ["rule pages: 12/m"] }] })`,
 			"bad | 82 denials a second since TIME, a second after the rules changed |  | ip:a | change",
 		},
+		"also if a burst was used up first": {
+			`model({ pages: { allowed: 2, denied: 82, denied_keys: [key("ip:a", 60, 59)] } },
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [410, 0, 10])] },
+				{ changes: [{ at: now - 110_000, removed: ["rule pages: 120/m"], added: ["rule pages: 12/m"] }] })`,
+			"bad | 82 denials a second since TIME, 51 seconds after the rules changed |  | ip:a | change",
+		},
 		"a restart of all instances forgets when denials began": {
 			`model({ pages: { allowed: 2, denied: 82, denied_keys: [key("ip:a", 60, 59)] } },
 				{ pages: [...steps(168, [0, 0, 0]), ...steps(12, [410, 0, 10])] },
@@ -587,7 +593,7 @@ func TestConsoleNamesAndTimes(t *testing.T) {
 		globalThis.fetch = ask;
 		return [stores.join("/"), name, failed, [all, element.querySelector(".buttons button").hidden, notShadow].join("/"), reset, element.querySelector(".limit-text").textContent].join(", ");`)
 	if want := "Redis slow/slow/down, new-2, new-2. A restart with this file fails. Also with errors: b., true/true/true, " +
-		"The store is down. If you have sent this already, it may have been done: look at the list of actions when the store answers. If not, try again then., 5 of 6 remain"; got != want {
+		"The store is down. If you have sent this already, it may have been done: when the store answers, look at the list of actions, and send this again if it is not there., 5 of 6 remain"; got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}
 }
@@ -661,6 +667,24 @@ func TestConsoleSaysWhatIsKnown(t *testing.T) {
 		"Denied only while most decisions were made without the store: the limits of this key may allow what it sends.true,true; no; " +
 		"the answer was cut off: it may have been done; the server answered 504: it may have been done; gone; the server answered 403"
 	if got = clockTimes.ReplaceAllString(got, "TIME"); got != want {
+		t.Errorf("got %s; want %s", got, want)
+	}
+}
+
+// An instance that one state lacks, because its news is late, is not gone.
+func TestConsoleNotesAnInstanceThatIsGone(t *testing.T) {
+	t.Parallel()
+	got := operate(t).console(withToken()).awaited(judgeScript + `
+		const m = model({ pages: {} }, {});
+		const first = m.state;
+		const say = (seconds, names) => m.addState({ ...first, at: first.at + 1000 * seconds,
+			instances: names.map((name) => ({ name, started_at: 0 })) });
+		const came = () => m.comings.map((c) => c.text + " " + (c.at - first.at)).join();
+		[["a", "b"], ["a"], ["a", "b"]].forEach((names, i) => say(1 + i, names));
+		const late = came();
+		[["a"], ["a"], ["a"]].forEach((names, i) => say(4 + i, names));
+		return late + "; " + came();`)
+	if want := "; b was gone 4000"; got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}
 }

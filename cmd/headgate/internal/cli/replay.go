@@ -23,8 +23,8 @@ IPv6 clients are limited by their /64 network.
 
 With --config and --against, compare two versions of the rules of headgate serve: report the
 clients with requests that only the new rules deny. If more than --max-denied of all clients
-have such requests, the exit code is 1. If the logs have no requests, the exit code is 3 with
---max-denied, and 0 without it.
+have such requests, the exit code is 1. If the logs are empty, the exit code is 3 with
+--max-denied, and 0 without it. If they have lines, but no request, it is always 3.
 
 An access log cannot decide a domain of Envoy, or a rule with a header field, a cookie,
 permits, max_wait, or a cost or count that depends on the response. If the files have such a

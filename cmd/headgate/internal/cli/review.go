@@ -98,12 +98,12 @@ func (f *replayFlags) compare(cmd *cobra.Command, files []string) error {
 func (f *reviewFlags) check(cmd *cobra.Command) (most *float64, err error) {
 	for _, name := range []string{"limit", "by", "report"} {
 		if cmd.Flags().Changed(name) {
-			return nil, usagef(cmd, "--%s and --config are given; want one of them", name)
+			return nil, usagef(cmd, "--%s is given; want only --config and --against", name)
 		}
 	}
 	if len(f.after) == 0 || len(f.before) == 0 {
-		return nil, usagef(cmd, "--config needs --against; want the new rules in --config, "+
-			"and the rules in force in --against")
+		return nil, usagef(cmd, "--config or --against is missing; want the new rules in "+
+			"--config, and the rules in force in --against")
 	}
 	if f.maxDenied == "" {
 		return nil, nil //nolint:nilnil // there is no bound

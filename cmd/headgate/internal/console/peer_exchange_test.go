@@ -254,6 +254,11 @@ func TestTheStoreStaysSlow(t *testing.T) {
 	if want := []string{storeUp, storeSlow, storeSlow, storeUp, storeUp, storeUp, storeSlow, storeSlow, storeUp}; !slices.Equal(got, want) {
 		t.Errorf("got %v; want %v", got, want)
 	}
+	fast := int64(9) // microseconds of decisions without the store
+	r.common, r.isSlow, r.without = newHistory(9), true, r.own.Instance.At
+	if got := r.storeState(&fast); got != storeSlow {
+		t.Errorf("while decisions are made without a slow store, it is %s", got)
+	}
 }
 
 // Rules of another instance that differ are shown, unless one of them has too many.

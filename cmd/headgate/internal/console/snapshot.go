@@ -82,7 +82,8 @@ const (
 )
 
 // slowStore is the p50 from which a store counts as slow, so that most requests wait: a p99 can be
-// that of a busy machine. It is slow until the p50 is a fifth lower.
+// that of a busy machine. It is slow until the p50 is a fifth lower, and while decisions are made
+// without it, which are fast.
 const slowStore = 10 * time.Millisecond
 
 // storeState returns the state of the store whose calls have this p50. It agrees with the last
@@ -99,7 +100,8 @@ func (r *runner) storeState(p50 *int64) string {
 	case !o.StoreUp() || r.failed != nil && !isLate:
 		return storeDown
 	case isLate || p50 != nil && (*p50 >= least.Microseconds() ||
-		r.common.isDegraded(r.sent) && r.own.Instance.At-r.without < silence.Milliseconds()):
+		r.own.Instance.At-r.without < silence.Milliseconds() &&
+			(r.isSlow || r.common.isDegraded(r.sent))):
 		return storeSlow
 	}
 	return storeUp

@@ -4,7 +4,7 @@
 import { brief } from "./key_text.js";
 
 const early = 6_000; // milliseconds by which a step of the history may begin before its cause
-const late = 15_000; // between a cause and what it began
+const late = 60_000; // between a cause and what it began: a burst is used up first
 
 // causes returns {at, text, rules, isChange, isEnd}, the oldest first: rules is null for all.
 export function causes(model) {

@@ -66,12 +66,14 @@ export class Model {
     const oldest = at - steps * this.#step_s * 1000;
     const started = instances.filter((i) => i.started_at > oldest)
       .map((i) => ({ at: i.started_at, rules: null, text: `${i.name} started`, who: i.name }));
-    const gone = alone || this.state?.alone ? [] : (this.state?.instances ?? [])
-      .filter((old) => !instances.some((i) => i.name === old.name))
-      .map((i) => ({ at, rules: null, text: `${i.name} was gone` }));
-    const before = this.comings.filter((c) => c.at > oldest && !started.some((s) =>
+    const [before, last] = this.#states.slice(-2);
+    const lacks = (state, { name }) => !state.alone && !state.instances.some((i) => i.name === name);
+    const gone = !last || before.alone ? [] : before.instances // one state may lack it, when it is late
+      .filter((i) => lacks(last, i) && lacks({ alone, instances }, i))
+      .map((i) => ({ at: last.at, rules: null, text: `${i.name} was gone` }));
+    const known = this.comings.filter((c) => c.at > oldest && !started.some((s) =>
       s.at === c.at && s.text === c.text));
-    this.comings = [...before, ...started, ...gone];
+    this.comings = [...known, ...started, ...gone];
   }
 
   // history returns the counts of a rule, or of all.
