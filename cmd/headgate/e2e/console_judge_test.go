@@ -88,7 +88,13 @@ func TestConsoleJudges(t *testing.T) {
 			`model({ pages: { allowed: 2, denied: 82, denied_keys: [key("ip:a", 60, 59)] } },
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [410, 0, 10])] },
 				{ changes: [{ at: now - 110_000, removed: ["rule pages: 120/m"], added: ["rule pages: 12/m"] }] })`,
-			"bad | 82 denials a second since TIME, 51 seconds after the rules changed |  | ip:a | change",
+			"bad | 82 denials a second since TIME, 51 seconds after the rules changed |  | ip:a | look",
+		},
+		"of many keys": {
+			`model({ pages: { allowed: 2, denied: 82, denied_keys: [key("ip:a", 9, 59), key("ip:b", 9, 59)] } },
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [410, 0, 10])] },
+				{ changes: [{ at: now - 110_000, removed: ["rule pages: 120/m"], added: ["rule pages: 12/m"] }] })`,
+			"bad | 82 denials a second since TIME, 50 seconds after the rules changed | 97.6% of all decisions: rule pages denies them, for many keys. 11% are from ip:a. 11% are from ip:b. |  | change",
 		},
 		"a restart of all instances forgets when denials began": {
 			`model({ pages: { allowed: 2, denied: 82, denied_keys: [key("ip:a", 60, 59)] } },
@@ -663,7 +669,7 @@ func TestConsoleSaysWhatIsKnown(t *testing.T) {
 		};
 		return [slow, before, marks, ...rows, await problem(new Refusal("no", 409)), await posted(new Response("{")), await posted(new Response("", { status: 504 })),
 			await posted(new Response(` + "`{\"detail\":\"gone\"}`" + `, { status: 503 })), await posted(new Response("", { status: 403 }))].join("; ");`)
-	want := "The store is slow since THEN; 0; TIME the store failed, or was too slow; TIME the files could not be loaded; TIME the store lost the list of actions; false,false; " +
+	want := "The store is slow since THEN; 0; TIME the store failed, or was too slow; TIME the files could not be loaded; TIME the list of actions was lost; false,false; " +
 		"Denied only while most decisions were made without the store: the limits of this key may allow what it sends.true,true; no; " +
 		"the answer was cut off: it may have been done; the server answered 504: it may have been done; gone; the server answered 403"
 	if got = clockTimes.ReplaceAllString(got, "TIME"); got != want {

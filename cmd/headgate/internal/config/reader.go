@@ -113,7 +113,7 @@ func (r *reader) field(n, key, value *yaml.Node, path string, accepted []field) 
 		text += "; did you mean " + strings.Join(like, " or ") + "?"
 	}
 	r.faultf(key, path, "%s", text)
-	if len(like) == 1 && !has(n, like[0]) && strings.HasPrefix(key.Value, like[0][:1]) {
+	if len(like) == 1 && !has(n, like[0]) && strings.EqualFold(key.Value[:1], like[0][:1]) {
 		key.Value = like[0]
 		r.field(n, key, value, path, accepted)
 	}

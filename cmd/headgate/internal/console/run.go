@@ -52,7 +52,7 @@ type runner struct {
 	asked     time.Time // when the last one began
 	failed    error     // of the last one
 	isSlow    bool      // the store, for the viewers
-	without   int64     // when decisions without the store were shown last, in milliseconds
+	without   int64     // when many decisions without the store were shown last, in milliseconds
 }
 
 // peer is another instance.

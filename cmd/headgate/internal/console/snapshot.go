@@ -82,8 +82,8 @@ const (
 )
 
 // slowStore is the p50 from which a store counts as slow, so that most requests wait: a p99 can be
-// that of a busy machine. It is slow until the p50 is a fifth lower, and while decisions are made
-// without it, which are fast.
+// that of a busy machine. It is slow until the p50 is a fifth lower, and while many decisions are
+// made without it, which are fast.
 const slowStore = 10 * time.Millisecond
 
 // storeState returns the state of the store whose calls have this p50. It agrees with the last

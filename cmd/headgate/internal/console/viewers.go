@@ -116,7 +116,8 @@ func (r *runner) state(now time.Time) []byte {
 	}
 	o := r.handler.options
 	s.Store.Kind, s.Store.Name = "redis", o.StoreAs
-	if slices.ContainsFunc(s.Rules, func(r ruleState) bool { return r.Degraded > 0 }) {
+	areMany := func(r ruleState) bool { return r.Degraded > 0.05*(r.Allowed+r.Denied) }
+	if slices.ContainsFunc(s.Rules, areMany) {
 		r.without = s.At
 	}
 	s.Store.State = r.storeState(s.Store.P50)

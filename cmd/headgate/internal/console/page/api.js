@@ -30,7 +30,7 @@ export async function open(path, options = {}) {
     throw new Refusal("the server does not answer");
   }
   if (response.ok) return response;
-  const problem = await response.json().catch(() => ({}));
+  const problem = await response.json().catch(() => null) ?? {};
   const isFromGateway = !problem.detail && response.status >= 502; // which does not know what was done
   throw new Refusal(problem.detail ?? `the server answered ${response.status}`,
     isFromGateway ? undefined : response.status, problem.field);
@@ -50,8 +50,7 @@ async function post(path, body) {
   try {
     return await ask(path, { method: "POST", headers, body: JSON.stringify(body) });
   } catch (error) {
-    if (!error.status) error.message += ": it may have been done";
-    throw error;
+    throw error.status ? error : new Refusal(`${error.message}: it may have been done`);
   }
 }
 

@@ -4,7 +4,8 @@
 import { brief } from "./key_text.js";
 
 const early = 6_000; // milliseconds by which a step of the history may begin before its cause
-const late = 60_000; // between a cause and what it began: a burst is used up first
+export const soon = 15_000; // between a cause and what it began
+const late = 60_000; // the same of a change, because a burst may be used up first
 
 // causes returns {at, text, rules, isChange, isEnd}, the oldest first: rules is null for all.
 export function causes(model) {
@@ -36,10 +37,10 @@ export function apart(model) {
   const sum = (name) => model.rules().reduce((all, r) => all + (r[name] ?? 0), 0);
   const isNow = isMost(sum("degraded"), sum("allowed") + sum("denied"));
   const stepOf = (at) => Math.floor((at / 1000 - from) / step_s);
-  const isOut = (first, last) => first >= 0 && most.slice(first, last + 1).every(Boolean)
-    && (last < most.length || isNow);
+  const isOut = (first, last) => first >= 0 && first <= last
+    && most.slice(first, last + 1).every(Boolean) && (last < most.length || isNow);
   return ({ first, last }) => (model.state.store.when_store_fails !== "open"
-    && isOut(stepOf(first), stepOf(last)) ? "Denied only while most decisions were made without the "
+    && isOut(stepOf(first), Math.max(stepOf(first), stepOf(last - 1000))) ? "Denied only while most decisions were made without the "
     + "store: the limits of this key may allow what it sends." : "");
 }
 
@@ -71,7 +72,7 @@ function namesIn(lines) {
 export function causeOf(model, rule, start, first) {
   return causes(model).findLast((c) => (c.rules === null || c.rules.has(rule))
     && (c.rules === null && !c.isChange ? c.at - early <= first && start <= c.at + early
-      : c.at - early <= start && start <= c.at + late)) ?? null;
+      : c.at - early <= start && start <= c.at + (c.isChange ? late : soon))) ?? null;
 }
 
 // after says how long after a cause something began.

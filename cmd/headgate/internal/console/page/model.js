@@ -55,8 +55,7 @@ export class Model {
   setActs(acts) {
     if (this.state && this.acts?.length && !this.acts.some(({ id }) =>
       acts.some((a) => a.id === id))) {
-      const text = "the store lost the list of actions";
-      this.comings.push({ at: this.state.at, rules: null, text });
+      this.comings.push({ at: this.state.at, rules: null, text: "the list of actions was lost" });
     }
     this.acts = acts;
   }

@@ -1,6 +1,6 @@
 // The first sentences of the page: is it bad, since when, which rule, who, and what began it.
 
-import { after, apart, causeOf, causes, nameIn } from "./causes.js";
+import { after, apart, causeOf, causes, nameIn, soon } from "./causes.js";
 import { longSpan, percent, rate } from "./format.js";
 import { breadth, inRules, listOf } from "./key_breadth.js";
 import { manyText, seenText } from "./key_requests.js";
@@ -226,7 +226,8 @@ function denials(model, [worst, ...more], { total, banned, apart, now }) {
   const { text, cause } = since(model, worst, top, now);
   const isMixed = differs(model, worst.rule.name);
   const isEarly = model.state.at - model.state.denied_since < 1_000;
-  const advice = cause?.isChange ? "change" : isMixed || !top ? "" : top.caution ? "look" : "ban";
+  const advice = cause?.isChange ? (top?.first > cause.at + soon ? "look" : "change")
+    : isMixed || !top ? "" : top.caution ? "look" : "ban";
   const elsewhere = keysOf(model, model.rules())
     .filter((k) => top && k.key === top.key && k.banned).map((k) => k.rule);
   const sum = worst.keys.reduce((n, k) => n + k.per_s, 0); // just after a ban more than the mean
