@@ -45,14 +45,11 @@ async function ask(path, options = {}) {
   }
 }
 
-async function post(path, body) {
-  const headers = { "Content-Type": "application/json" };
-  try {
-    return await ask(path, { method: "POST", headers, body: JSON.stringify(body) });
-  } catch (error) {
-    throw error.status ? error : new Refusal(`${error.message}: it may have been done`);
-  }
-}
+const post = (path, body) => ask(path, {
+  method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+}).catch((error) => {
+  throw error.status ? error : new Refusal(`${error.message}: it may have been done`);
+});
 
 // getAccess reports what a token allows.
 export const getAccess = (bearer) => ask("access", { token: bearer });
