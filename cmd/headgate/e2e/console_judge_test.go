@@ -686,11 +686,11 @@ func TestConsoleNotesAnInstanceThatIsGone(t *testing.T) {
 		const say = (seconds, names) => m.addState({ ...first, at: first.at + 1000 * seconds,
 			instances: names.map((name) => ({ name, started_at: 0 })) });
 		const came = () => m.comings.map((c) => c.text + " " + (c.at - first.at)).join();
-		[["a", "b"], ["a"], ["a", "b"]].forEach((names, i) => say(1 + i, names));
+		[["a", "b"], ["a", "b"], ["a"], ["a", "b"]].forEach((names, i) => say(1 + i, names));
 		const late = came();
-		[["a"], ["a"], ["a"]].forEach((names, i) => say(4 + i, names));
+		[["a"], ["a"], ["a"]].forEach((names, i) => say(5 + i, names));
 		return late + "; " + came();`)
-	if want := "; b was gone 4000"; got != want {
+	if want := "; b was gone 5000"; got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}
 }
