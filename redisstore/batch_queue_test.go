@@ -157,17 +157,18 @@ func TestFullQueueNoticesALateTrip(t *testing.T) {
 func TestAHotKeyLeavesRoom(t *testing.T) {
 	client := newClient(t)
 	s := patient(t, client, redisstore.Options{})
-	limit := parse(t, "50000/h fixed-window")
-	hot, cold := headgate.Request{Key: "hot", Limit: limit, Cost: 1}, headgate.Request{Key: "cold", Limit: limit, Cost: 1}
+	limit, keys := parse(t, "50000/h fixed-window"), redisstore.KeysApart(2)
+	hot := headgate.Request{Key: keys[0], Limit: limit, Cost: 1}
+	cold := headgate.Request{Key: keys[1], Limit: limit, Cost: 1}
 	take(t, s, hot)
-	until(t, "the queue is idle", func() bool { return s.Idle("hot") })
+	until(t, "the queue is idle", func() bool { return s.Idle(hot.Key) })
 	h := holdUp(client)
 	answers := []<-chan answer{ask(t.Context(), s, hot)}
 	<-h.arrived
 	for range 600 {
 		answers = append(answers, ask(t.Context(), s, hot))
 	}
-	s.SetPace("hot", time.Microsecond) // one trip at a time
+	s.SetPace(hot.Key, time.Microsecond) // one trip at a time
 	cold1 := ask(t.Context(), s, cold)
 	for range 2 { // the trip under way, and one of 256 for the hot key at most
 		h.free <- struct{}{}
@@ -194,26 +195,28 @@ func TestTripsNextDoor(t *testing.T) {
 	request := func(key string) headgate.Request {
 		return headgate.Request{Key: key, Limit: parse(t, "500/h"), Cost: 1}
 	}
-	take(t, s, request("warm")) // the server knows the script now
-	until(t, "the queue is idle", func() bool { return s.Idle("warm") })
-	s.SetPace("warm", time.Microsecond)
+	keys := redisstore.KeysApart(3)
+	warm, key, other := keys[0], keys[1], keys[2]
+	take(t, s, request(warm)) // the server knows the script now
+	until(t, "the queue is idle", func() bool { return s.Idle(warm) })
+	s.SetPace(warm, time.Microsecond)
 	h := holdUp(client)
-	answers := []<-chan answer{ask(t.Context(), s, request("k"))}
+	answers := []<-chan answer{ask(t.Context(), s, request(key))}
 	<-h.arrived
 	for range 60 {
-		answers = append(answers, ask(t.Context(), s, request("k")))
+		answers = append(answers, ask(t.Context(), s, request(key)))
 	}
 	var others []<-chan answer
 	for range 47 {
-		others = append(others, ask(t.Context(), s, request("other")))
+		others = append(others, ask(t.Context(), s, request(other)))
 	}
 	if len(h.arrived) > 0 {
 		t.Error("a second trip left for 47 calls that are ready, and 60 that are not")
 	}
-	others = append(others, ask(t.Context(), s, request("other")))
+	others = append(others, ask(t.Context(), s, request(other)))
 	<-h.arrived
 	close(h.free)
-	for key, answers := range map[string][]<-chan answer{"k": answers, "other": others} {
+	for key, answers := range map[string][]<-chan answer{key: answers, other: others} {
 		for i := range answers {
 			if a := <-answers[i]; a.err != nil || a.ds[0].Remaining != 499-int64(i) {
 				t.Errorf("call %d of %s: %+v", i, key, a)
@@ -227,19 +230,20 @@ func TestTripsNextDoor(t *testing.T) {
 func TestTripsOverANetwork(t *testing.T) {
 	client := newClient(t)
 	s := patient(t, client, redisstore.Options{})
+	keys := redisstore.KeysApart(9)
 	request := func(i int) headgate.Request {
-		return headgate.Request{Key: strconv.Itoa(i), Limit: parse(t, "500/h"), Cost: 1}
+		return headgate.Request{Key: keys[i], Limit: parse(t, "500/h"), Cost: 1}
 	}
 	take(t, s, request(0)) // the server knows the script now
-	until(t, "the queue is idle", func() bool { return s.Idle("0") })
-	s.SetPace("0", time.Hour)
+	until(t, "the queue is idle", func() bool { return s.Idle(keys[0]) })
+	s.SetPace(keys[0], time.Hour)
 	h := holdUp(client)
 	var answers []<-chan answer
 	for i := range 8 {
 		answers = append(answers, ask(t.Context(), s, request(i)))
 		<-h.arrived
 	}
-	answers = append(answers, ask(t.Context(), s, request(0)), ask(t.Context(), s, request(9)))
+	answers = append(answers, ask(t.Context(), s, request(0)), ask(t.Context(), s, request(8)))
 	if n := s.Stats().Waiting; n != 2 || len(h.arrived) > 0 {
 		t.Errorf("%d wait; want one of a key that is under way, and one while eight trips are", n)
 	}
@@ -361,7 +365,12 @@ func TestForcedOverServersThatFail(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	both := ask(ctx, s, rs...)
 	until(t, "the first is charged", func() bool {
-		return s.Stats().Waiting == 1 && take(t, s, headgate.Request{Key: rs[0].Key, Limit: limit}).Remaining == 2
+		if s.Stats().Waiting != 1 {
+			return false
+		}
+		// While the first waits, it fills its queue, and the peek is refused.
+		d, err := s.Take(t.Context(), headgate.Request{Key: rs[0].Key, Limit: limit})
+		return err == nil && d.Remaining == 2
 	})
 	cancel()
 	if a := <-both; !errors.Is(a.err, context.Canceled) || errors.Is(a.err, redisstore.ErrNotSent) {

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,21 @@ func PlainScripts() []string {
 // SameQueue reports whether two keys are sent to one server, as far as is known.
 func (s *Store) SameQueue(a, b string) bool {
 	return s.queue(s.prefix+"{"+escape(a)+"}") == s.queue(s.prefix+"{"+escape(b)+"}")
+}
+
+// KeysApart returns n keys of different shards, so that none waits for a trip of another. Which
+// those are differs by process.
+func KeysApart(n int) []string {
+	var keys []string
+	taken := make(map[uint16]bool)
+	for i := 0; len(keys) < n; i++ {
+		key := strconv.Itoa(i)
+		if shard := shardOf(key); !taken[shard] {
+			taken[shard] = true
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // Server is the address of the server that a key is sent to.

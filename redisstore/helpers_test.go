@@ -76,7 +76,7 @@ type answer struct {
 	err error
 }
 
-// ask asks for rs in a goroutine of its own, and returns once they are in their queue.
+// ask asks for rs in a goroutine of its own, and returns once they are in their queue, or refused.
 func ask(ctx context.Context, s *redisstore.Store, rs ...headgate.Request) <-chan answer {
 	before := s.Stats().Callers
 	answers := make(chan answer, 1)
@@ -85,7 +85,7 @@ func ask(ctx context.Context, s *redisstore.Store, rs ...headgate.Request) <-cha
 		a.err = s.TakeAll(ctx, rs, a.ds)
 		answers <- a
 	}()
-	for s.Stats().Callers == before {
+	for s.Stats().Callers == before && len(answers) == 0 {
 		runtime.Gosched()
 	}
 	return answers
