@@ -60,6 +60,10 @@ func (s *Store) trip(batches []*batch, last bool) (moving []*batch, decided bool
 			}
 		}
 	}()
+	if unusable := s.usable(); unusable != nil {
+		err = unusable
+		return nil, false
+	}
 	s.decide(batches)
 	s.stats.batches.Add(1)
 	for _, b := range batches {
@@ -97,6 +101,7 @@ func (s *Store) run(batches []*batch, now int64) {
 	}
 	redisscript.Send(context.Background(), s.client, runs...)
 	for _, b := range batches {
+		s.probe.ran(b.script, b.run.Loaded())
 		text, err := b.run.Reply()
 		if b.answer(text, err); err == nil && !s.known.Load() {
 			s.known.Store(true)

@@ -19,6 +19,9 @@ func (s *Store) QueueLimit() int { return s.queueLimit }
 // SetPatience sets after which time a batch is waited for no longer.
 func (s *Store) SetPatience(d time.Duration) { s.patience = d }
 
+// SkipProbe leaves the server unprobed, for tests that count commands, or hold them up.
+func (s *Store) SkipProbe() { s.probe.client = nil }
+
 // Idle reports whether nothing is sent, and no batch is late, in the queue of name.
 func (s *Store) Idle(name string) bool {
 	q := s.queue(name)

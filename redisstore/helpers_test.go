@@ -67,6 +67,7 @@ func patient(t *testing.T, client redis.UniversalClient, o redisstore.Options) *
 		t.Fatal(err)
 	}
 	s.SetPatience(time.Hour)
+	s.SkipProbe()
 	return s
 }
 

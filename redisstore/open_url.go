@@ -16,7 +16,8 @@ import (
 )
 
 const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, " +
-	"redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master-name"
+	"redis+cluster://host:port,host:port, redis+sentinel://host:port,host:port/master-name or " +
+	"redis+proxy://host:port"
 
 const wantEscaped = "; in a password write %25 for %, %20 for a space, " +
 	"%2F for /, %23 for #, %3F for ?, %26 for &"
@@ -35,8 +36,10 @@ const (
 //	redis://[user:password@]host[:port][/db]
 //	redis+cluster://[user:password@]host:port[,host:port…]
 //	redis+sentinel://[user:password@]host:port[,host:port…]/master-name[/db]
+//	redis+proxy://[user:password@]host[:port][/db]
 //
-// and rediss, rediss+cluster and rediss+sentinel for TLS. Query parameters are those of go-redis,
+// and rediss, rediss+cluster, rediss+sentinel and rediss+proxy for TLS. The last form is for a
+// proxy that routes commands by key, see [Options].Proxy. Query parameters are those of go-redis,
 // such as dial_timeout=1s and pool_size=20; prefix and queue set those of [Options]. By default,
 // dial_timeout, read_timeout and write_timeout are 400 ms, and a dial is tried once.
 // Errors are headgate.InvalidErrors and contain no password.
@@ -65,6 +68,7 @@ func open(rawURL string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Proxy = kind == "proxy"
 	client, err := newClient(u, kind)
 	if err != nil {
 		return nil, refused(u, err)
@@ -87,7 +91,7 @@ func parseURL(rawURL string) (u *url.URL, kind string, err error) {
 	case !ok:
 		return nil, "", invalid("store URL", "without a scheme", wantURL)
 	case plain != "redis" && plain != "rediss",
-		kind != "" && kind != "cluster" && kind != "sentinel":
+		!slices.Contains([]string{"", "cluster", "sentinel", "proxy"}, kind):
 		return nil, "", invalid("store URL", "of scheme "+strconv.Quote(scheme), wantURL)
 	}
 	hosts, tail := rest, ""

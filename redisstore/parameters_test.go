@@ -11,7 +11,7 @@ import (
 // Open rejects what go-redis would panic at or ignore, in one line that names it. Once, a space or
 // a percent sign in a password was answered with the right scheme as the error.
 func TestOpenSaysWhatIsWrong(t *testing.T) {
-	const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master-name"
+	const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, redis+cluster://host:port,host:port, redis+sentinel://host:port,host:port/master-name or redis+proxy://host:port"
 	const escaped = "; in a password write %25 for %, %20 for a space, %2F for /, %23 for #, %3F for ?, %26 for &"
 	const known = "prefix, queue, or one of go-redis, such as dial_timeout, read_timeout or pool_size"
 	for url, want := range map[string]string{

@@ -52,9 +52,33 @@ func (s *Store) ReleasePermit(ctx context.Context, r concurrency.Request) (held 
 // subscribes to a channel for each of their keys. The channel has the name of the key in Redis.
 // With a redis.Ring, the connection receives the releases of one shard only. Watchers are also
 // notified when the subscription begins, and after the connection was lost, because a release may
-// have been missed.
+// have been missed. Behind a proxy, watchers are notified every 100 ms instead.
 func (s *Store) WatchPermits(key string, wake chan<- struct{}) (stop func()) {
+	if s.proxy {
+		return every(proxyInterval, wake)
+	}
 	return s.listener.watch(s.client, s.key(key, permitsID), wake)
+}
+
+// A caller that waits behind a proxy gets a released permit half of this later, on average.
+const proxyInterval = 100 * time.Millisecond
+
+// every sends to wake, without blocking, at intervals until stop is called.
+func every(interval time.Duration, wake chan<- struct{}) (stop func()) {
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				send(wake)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return stop
 }
 
 // permitAnswer is what the script returned, or why it did not.

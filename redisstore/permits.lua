@@ -21,6 +21,10 @@ local sub, find = string.sub, string.find
 local MAX = 9007199254740991
 local SIZE = 23
 
+if struct.size('L') < 8 then -- see prelude.lua
+  return redis.error_reply('BITS this server is a 32-bit program')
+end
+
 -- Milliseconds that Redis keeps the key after the last permit has expired: longer where the time
 -- is the caller's, because callers' clocks differ.
 local SERVER_GRACE, CALLER_GRACE = 1000, 60000

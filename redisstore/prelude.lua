@@ -23,6 +23,10 @@ local NEVER, MAX = -1, 9007199254740991
 -- live longer, also if the request is denied: its expiry.
 local prolonged
 
+if struct.size('L') < 8 then -- which would lose the upper half of each time
+  return redis.error_reply('BITS this server is a 32-bit program')
+end
+
 -- clock is the time of requests that have none; servers is set if it is that of this server.
 local clock, servers = ARGV[3], false
 if clock then

@@ -12,6 +12,10 @@
 // denial writes nothing, unless the numbers of the limit have changed so that the state is needed
 // for longer. The package supports Redis 6.2 and newer: single servers, Cluster and Sentinel.
 //
+// Before its first request, and after a server has lost its scripts, a store checks with a few keys
+// that expire within 10 seconds whether one script reaches all its keys. If not, or if the server is
+// a 32-bit program, calls fail with an error that wraps [errors.ErrUnsupported].
+//
 // A call returns at once when its context ends. If its request was not sent, nothing is charged,
 // and the error is [ErrNotSent]. A request that was sent, or waits for a connection, may still be
 // charged. [Store.Stats] counts the calls of both kinds.
@@ -51,6 +55,12 @@ type Options struct {
 	// [ErrBusy]. Raise it if more may call in the same moment, such as 10,000 callers of
 	// headgate.Limiter.Wait. Default: [DefaultQueue].
 	Queue int
+
+	// Proxy is for a client of a proxy that routes each command by its first key to one of several
+	// servers, such as Envoy's redis_proxy. The proxy must route by the part of a key in braces, as
+	// a Cluster does. Each script then gets the keys of one such part only. Callers that wait for a
+	// permit ask every 100 ms, because such a proxy sends no notifications.
+	Proxy bool
 }
 
 // Store implements headgate.Store in Redis. It is safe for use by many goroutines.
@@ -61,11 +71,13 @@ type Store struct {
 	hash       *keyHash      // nil: keys are stored as they are
 	queueLimit int           // calls that may wait in a queue
 	patience   time.Duration // after which a trip is late, see queue
+	proxy      bool          // routes by key
 	owned      bool          // Close closes the client
 	closed     atomic.Bool   // by Close
 	advices    []redisscript.Advice
 
 	servers
+	probe    probe
 	stats    stats
 	clock    redisscript.Clock
 	listener listener // of released permits
@@ -96,7 +108,8 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 		patience:   defaultPatience,
 	}
 	s.advices = advices(s.prefix, commands)
-	_, s.single = client.(*redis.Client)
+	one, _ := client.(*redis.Client)
+	s.probe.client, s.proxy, s.single = one, o.Proxy, one != nil && !o.Proxy
 	s.common = &queue{store: s}
 	return s, nil
 }
@@ -186,9 +199,12 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	return s.process(ctx, redisscript.Once(ctx, "del", s.key(key, l.ID())))
 }
 
-// Ping returns an error if the server does not answer.
+// Ping returns an error if the server does not answer, or if the store cannot use it.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.process(ctx, redis.NewStatusCmd(ctx, "ping"))
+	if err := s.process(ctx, redis.NewStatusCmd(ctx, "ping")); err != nil {
+		return err
+	}
+	return s.explain(redisscript.Await(ctx, s.usable))
 }
 
 // Client returns the client of s, for other uses of the same server. If [Open] made s, then Close

@@ -150,6 +150,7 @@ func newStore(t *testing.T, client redis.UniversalClient) *redisstore.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.SkipProbe()
 	return s
 }
 

@@ -166,6 +166,9 @@ func (r *Run) again() bool {
 	return true
 }
 
+// Loaded reports whether a server did not know the script, so that its text was sent.
+func (r *Run) Loaded() bool { return r.words[0] == "eval" }
+
 // String is the command as a hook of the client prints it.
 func (r *Run) String() string { return r.cmd.String() }
 

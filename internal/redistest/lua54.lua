@@ -15,6 +15,8 @@ local function size(format, at)
   return letter, tonumber(digits), next
 end
 
+function struct.size(format) return string.packsize(format) end
+
 function struct.pack(format, ...)
   local text, at = {}, 1
   for _, value in ipairs({...}) do
