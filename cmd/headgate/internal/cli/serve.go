@@ -81,7 +81,7 @@ func newServe() *cobra.Command {
 		"print the JSON Schema of the rules file and exit")
 	flags.StringVar(&f.o.Store, "store", "",
 		"keep state in the store at `URL`: memory:, redis://, rediss://, "+
-			"redis+cluster:// or redis+sentinel://")
+			"redis+cluster://, redis+sentinel:// or redis+proxy://")
 	flags.StringVar(&f.o.HTTP, "http", "",
 		"serve HTTP on `ADDR` (off: disabled; default "+serve.DefaultHTTP+")")
 	flags.StringVar(&f.o.GRPC, "grpc", "",

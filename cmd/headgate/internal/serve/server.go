@@ -92,7 +92,10 @@ func newServer(o Options) (*server, error) {
 	if s.stores, err = s.openStores(); err != nil {
 		return nil, err
 	}
-	if err := s.build(); err != nil {
+	if err = s.stores.usable(); err == nil {
+		err = s.build()
+	}
+	if err != nil {
 		s.stores.close()
 		return nil, err
 	}

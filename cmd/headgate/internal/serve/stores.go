@@ -201,6 +201,17 @@ func (s *stores) ping(ctx context.Context) error {
 	return nil
 }
 
+// usable returns an error if a Redis answers that Headgate cannot use it. One that does not answer
+// may be usable later.
+func (s *stores) usable() error {
+	ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
+	defer cancel()
+	if err := s.ping(ctx); errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
+}
+
 // close closes what open opened, the last first.
 func (s *stores) close() error {
 	var errs []error

@@ -13,7 +13,8 @@ import (
 )
 
 // Want lists the accepted URLs, for errors and help.
-const Want = "memory:, redis://, rediss://, redis+cluster:// or redis+sentinel:// with a host"
+const Want = "memory:, redis://, rediss://, redis+cluster://, redis+sentinel:// or redis+proxy:// " +
+	"with a host"
 
 // Store is a headgate.Store by its URL.
 type Store struct {
@@ -37,7 +38,8 @@ func Open(rawURL string) (*Store, error) {
 			Store: headgate.NewMemory(), Closer: io.NopCloser(nil), Name: "memory:",
 			Permits: concurrency.NewMemory(),
 		}, nil
-	case "redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel":
+	case "redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel",
+		"redis+proxy", "rediss+proxy":
 		logging.Disable() // its errors also come as errors
 		s, err := redisstore.Open(rawURL)
 		if err != nil {
