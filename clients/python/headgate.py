@@ -5,6 +5,7 @@ All durations are seconds. A wait of None means never.
 
 import http.client
 import json
+import os
 import select
 import threading
 import time
@@ -143,7 +144,7 @@ class Permit(Answer):
 
 
 class Client:
-    """Client of one server. Threads may share it; each has a connection of its own."""
+    """Client of one server. Threads and forks may share it; each has a connection of its own."""
 
     def __init__(self, url="http://127.0.0.1:8080", token=None, timeout=2.0, context=None):
         """timeout limits each step of a request, in seconds; context is an ssl.SSLContext for https."""
@@ -253,7 +254,8 @@ class Client:
 
     def _connect(self):
         connection = getattr(self._local, "connection", None)
-        if connection is not None and connection.sock is not None:
+        kept = connection is not None and connection.sock is not None
+        if kept and self._local.process == os.getpid():  # after a fork, it is of the parent
             idle = time.monotonic() - self._local.used
             if idle <= _MAX_IDLE and not _is_readable(connection.sock):
                 return connection
@@ -265,7 +267,7 @@ class Client:
             )
         else:
             connection = http.client.HTTPConnection(host, port, timeout=self._timeout)
-        self._local.connection = connection
+        self._local.connection, self._local.process = connection, os.getpid()
         return connection
 
 

@@ -5,6 +5,7 @@ import select
 import socket
 import threading
 import time
+import traceback
 import unittest
 
 import headgate
@@ -194,6 +195,32 @@ class ClientTest(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual(self.limits.peek("tokens", self.key).remaining, 920)
+
+    def test_fork(self):
+        """A forked process does not read answers that are meant for its parent."""
+        exhausted, fresh = self.key + ":exhausted", self.key + ":fresh"
+        self.limits.take("login", exhausted, 5)  # both processes have this connection
+        for _ in range(5):
+            start, parent = os.pipe()
+            child = os.fork()
+            if child == 0:
+                os._exit(self._denied_100_times(exhausted, start, parent))
+            os.close(start)
+            os.close(parent)  # the child starts
+            for _ in range(100):
+                self.assertTrue(self.limits.peek("tokens", fresh).allowed)
+            self.assertEqual(os.waitpid(child, 0)[1], 0, "the child had another answer")
+
+    def _denied_100_times(self, key, start, parent):
+        try:
+            os.close(parent)
+            os.read(start, 1)
+            for _ in range(100):
+                self.assertFalse(self.limits.peek("login", key).allowed)
+            return 0
+        except BaseException:
+            traceback.print_exc()
+            return 1
 
     def test_unavailable(self):
         with socket.socket() as closed:
