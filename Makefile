@@ -18,6 +18,9 @@ TESTFLAGS ?=
 MODULES = $(shell go list -m -f '{{.Dir}}')
 PACKAGES = $(shell go list -m -f '{{.Dir}}/...' | sort -r)
 
+# The build tags of tests that make test leaves out, because they need more programs.
+TAGS = gateways,grpcjs,upstream
+
 # $(call each,COMMANDS) runs COMMANDS in every module, and fails in the end if they failed in one.
 define each
 @modules="$(MODULES)"; test -n "$$modules" || exit 1; failed=; for module in $$modules; do \
@@ -33,20 +36,11 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: test gateways alerts upstream race cross lint fix-check tidy-check fmt-check vuln fuzz bench-quick release-check api-check soak ## Do all that CI does
+check: test gateways grpc-js alerts upstream race cross lint fix-check tidy-check fmt-check vuln fuzz bench-quick release-check api-check soak ## Do all that CI does
 
 .PHONY: deps
 deps: ## Install what the tests need beside Go, if it is not there (see scripts/deps)
-	@scripts/deps redis
-	@scripts/deps cc
-	@scripts/deps chromium
-	@scripts/deps python
-	@scripts/deps node
-	@scripts/deps curl
-	@scripts/deps grpcio
-	@scripts/deps grpc-js
-	@scripts/deps lua
-	@scripts/deps h2load
+	@scripts/deps redis cc chromium python node curl grpcio lua h2load
 
 # Many tests wait for servers and browsers, so each core has the tests of two packages.
 BUSY = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
@@ -72,11 +66,13 @@ chaos: deps ## Break real Redis servers under load, and print what was granted (
 
 .PHONY: gateways
 gateways: ## Run the configurations of docs/gateways with real nginx, Caddy and HAProxy
-	@scripts/deps nginx
-	@scripts/deps caddy
-	@scripts/deps haproxy
-	@scripts/deps python
-	@go test -count=1 $(TESTFLAGS) ./e2e/gateways -gateways
+	@scripts/deps nginx caddy haproxy python
+	@go test -count=1 -tags gateways $(TESTFLAGS) ./e2e/gateways
+
+.PHONY: grpc-js
+grpc-js: ## Test headgate serve with gRPC for Node, which npm installs
+	@scripts/deps grpc-js
+	@go test -count=1 -tags grpcjs $(TESTFLAGS) ./cmd/headgate/e2e/strangers/grpcjs
 
 .PHONY: alerts
 alerts: ## Check the alert rules of deploy/prometheus, and test them
@@ -86,9 +82,8 @@ alerts: ## Check the alert rules of deploy/prometheus, and test them
 
 .PHONY: upstream
 upstream: ## Run the integration tests of envoyproxy/ratelimit against headgate serve (2 minutes)
-	@scripts/deps redis
-	@scripts/deps stunnel
-	@go test -count=1 -timeout 10m $(TESTFLAGS) ./cmd/headgate/e2e/upstream/integration -upstream
+	@scripts/deps redis stunnel
+	@go test -count=1 -timeout 10m -tags upstream $(TESTFLAGS) ./cmd/headgate/e2e/upstream/integration
 
 # Left out for their time are packages whose tests mostly start programs, and those without goroutines.
 # The faults come last and alone, since a machine that is busy with other tests is another fault.
@@ -149,7 +144,7 @@ lint: ## Run the linters of .golangci.yml, go vet among them
 
 .PHONY: fix-check
 fix-check: ## Check that go fix has nothing to modernise
-	@go fix -diff $(PACKAGES)
+	@go fix -diff -tags $(TAGS) $(PACKAGES)
 
 .PHONY: tidy-check
 tidy-check: ## Check that every go.mod is tidy

@@ -1,3 +1,4 @@
 // Package gateways runs the configurations of docs/gateways with real nginx, Caddy and HAProxy in
-// front of headgate serve. make gateways installs them and runs it.
+// front of headgate serve. make gateways installs them and runs the tests. Without the build tag
+// gateways, the package has no tests.
 package gateways

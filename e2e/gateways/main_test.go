@@ -1,8 +1,9 @@
+//go:build gateways
+
 package gateways
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,20 +11,12 @@ import (
 	"testing"
 )
 
-// Plain go test ./... does not install gateways, so it does not run them.
-var run = flag.Bool("gateways", false, "run nginx, Caddy and HAProxy, which must be installed")
-
 const root = "../.."
 
 // headgate is the program under test.
 var headgate string
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if !*run {
-		fmt.Println("the gateways are run by make gateways")
-		return
-	}
 	os.Exit(built(m))
 }
 

@@ -1,3 +1,5 @@
+//go:build gateways
+
 package gateways
 
 import (

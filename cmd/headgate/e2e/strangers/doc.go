@@ -1,3 +1,3 @@
-// Package strangers tests headgate serve with gRPC clients that share no code with it: grpcio of
-// Python, grpc-js of Node, and h2load. It has nothing but tests.
+// Package strangers tests headgate serve with gRPC clients that share no code with it. Its own tests
+// use grpcio of Python, and h2load. Package grpcjs uses grpc-js of Node.
 package strangers

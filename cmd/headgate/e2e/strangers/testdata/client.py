@@ -1,4 +1,4 @@
-"""Makes the calls that stdin lists, and prints how they ended. See client_test.go."""
+"""Makes the calls that stdin lists, and prints how they ended. See strangers.Run."""
 
 import json
 import sys

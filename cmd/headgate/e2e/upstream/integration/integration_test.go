@@ -1,9 +1,9 @@
-// Package integration runs upstream's integration tests, as its module has them, against headgate.
+//go:build upstream
+
 package integration
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,17 +13,6 @@ import (
 
 	"github.com/headgate/headgate/cmd/headgate/e2e/upstream"
 )
-
-var run = flag.Bool("upstream", false, "run upstream's tests, which take minutes and fixed ports")
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if !*run {
-		fmt.Println("upstream's integration tests are run by make upstream")
-		return
-	}
-	m.Run()
-}
 
 // names are upstream's integration tests except the three that need memcached, which Headgate
 // has no store for.

@@ -3,6 +3,7 @@ package strangers
 import (
 	"bufio"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -22,16 +23,18 @@ import (
 // building headgate, and go test knows that the tests depend on its code.
 const serveName = "headgate-serve"
 
-const rules = "testdata/rules.yaml"
+//go:embed rules.yaml
+var rules []byte
 
-func TestMain(m *testing.M) {
+// Main is the TestMain of a package that calls Run.
+func Main(m *testing.M) {
 	if filepath.Base(os.Args[0]) == serveName {
-		os.Exit(serveUntilTerminated())
+		os.Exit(serveUntilTerminated(os.Args[1]))
 	}
 	os.Exit(m.Run())
 }
 
-func serveUntilTerminated() int {
+func serveUntilTerminated(rules string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	err := serve.Run(ctx, serve.Options{
@@ -53,19 +56,20 @@ type server struct {
 	debug string
 }
 
-// startServer starts what headgate serve runs, with the rules of testdata and a memory of its own. It has to end
-// well with the test.
+// startServer starts what headgate serve runs, with rules.yaml and a memory of its own. It has to
+// end well with the test.
 func startServer(t *testing.T) server {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(rules); err != nil { // so that go test runs again when it has changed
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(file, rules, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(context.Background(), self)
-	cmd.Args[0] = serveName
+	cmd.Args = []string{serveName, file}
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -40,18 +40,20 @@ type result struct {
 	Message string `json:"message"`
 }
 
-// clients are the commands of the clients.
-var clients = map[string][]string{
-	// Debian's grpcio is of Debian's Python, and another one may come first in the path.
-	"python grpcio": {python(), "testdata/client.py"},
-	"node grpc-js":  {"node", "testdata/grpc-js/client.js"},
-}
-
-func python() string {
-	if _, err := os.Stat("/usr/bin/python3"); err == nil {
-		return "/usr/bin/python3"
+// Run tests the server with a client: a command and its program, which does the task that its
+// standard input has in JSON, and prints a list of results.
+func Run(t *testing.T, command ...string) {
+	t.Helper()
+	for name, test := range map[string]func(*testing.T, []string){
+		"answers":          testAnswers,
+		"errors":           testErrorsAreOfTheCallOnly,
+		"many connections": testManyConnections,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, command)
+		})
 	}
-	return "python3"
 }
 
 func run(t *testing.T, command []string, of task) []result {
@@ -107,42 +109,35 @@ func response(t *testing.T, r result) *rls.RateLimitResponse {
 	return &m
 }
 
-func TestAnswers(t *testing.T) {
-	t.Parallel()
+func testAnswers(t *testing.T, command []string) {
 	limit := &rls.RateLimitResponse_RateLimit{
 		RequestsPerUnit: 3,
 		Unit:            rls.RateLimitResponse_RateLimit_MINUTE,
 		UnitMultiplier:  wrapperspb.UInt32(1_000_000),
 	}
-	for name, command := range clients {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			few := decide(t, request("edge", "few", name))
-			of := task{Address: startServer(t).grpc, Channels: 1, Calls: []call{few, few, few, few}}
-			for i, r := range run(t, command, of) {
-				m := response(t, r)
-				code, remaining := rls.RateLimitResponse_OK, uint32(2-i)
-				if i == 3 {
-					code, remaining = rls.RateLimitResponse_OVER_LIMIT, 0
-				}
-				if r.Code != 0 || m.GetOverallCode() != code || len(m.GetStatuses()) != 1 {
-					t.Fatalf("call %d: %+v %v, want %v", i, r, m, code)
-				}
-				s := m.GetStatuses()[0]
-				if s.GetCode() != code || s.GetLimitRemaining() != remaining ||
-					s.GetDurationUntilReset().GetSeconds() <= 0 {
-					t.Errorf("call %d: %v, want %v and %d remaining", i, s, code, remaining)
-				}
-				if !proto.Equal(s.GetCurrentLimit(), limit) {
-					t.Errorf("call %d: %v, want %v", i, s.GetCurrentLimit(), limit)
-				}
-			}
-		})
+	few := decide(t, request("edge", "few", "a"))
+	of := task{Address: startServer(t).grpc, Channels: 1, Calls: []call{few, few, few, few}}
+	for i, r := range run(t, command, of) {
+		m := response(t, r)
+		code, remaining := rls.RateLimitResponse_OK, uint32(2-i)
+		if i == 3 {
+			code, remaining = rls.RateLimitResponse_OVER_LIMIT, 0
+		}
+		if r.Code != 0 || m.GetOverallCode() != code || len(m.GetStatuses()) != 1 {
+			t.Fatalf("call %d: %+v %v, want %v", i, r, m, code)
+		}
+		s := m.GetStatuses()[0]
+		if s.GetCode() != code || s.GetLimitRemaining() != remaining ||
+			s.GetDurationUntilReset().GetSeconds() <= 0 {
+			t.Errorf("call %d: %v, want %v and %d remaining", i, s, code, remaining)
+		}
+		if !proto.Equal(s.GetCurrentLimit(), limit) {
+			t.Errorf("call %d: %v, want %v", i, s.GetCurrentLimit(), limit)
+		}
 	}
 }
 
-func TestErrorsAreOfTheCallOnly(t *testing.T) {
-	t.Parallel()
+func testErrorsAreOfTheCallOnly(t *testing.T, command []string) {
 	override := request("edge", "few", "a")
 	override.Descriptors[0].Limit = &common.RateLimitDescriptor_RateLimitOverride{Unit: 99}
 	hits := request("edge", "few", "a")
@@ -164,49 +159,38 @@ func TestErrorsAreOfTheCallOnly(t *testing.T) {
 		{call{"/envoy.service.ratelimit.v3.RateLimitService/Other", ""}, 12, "Other"},
 		{decide(t, request("edge", "few", "a")), 0, ""},
 	}
-	for name, command := range clients {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			of := task{Address: startServer(t).grpc, Channels: 1}
-			for _, test := range tests {
-				of.Calls = append(of.Calls, test.call)
-			}
-			for i, got := range run(t, command, of) {
-				want := tests[i]
-				if got.Code != want.code || !strings.Contains(got.Details, want.details) {
-					t.Errorf("%.40v: code %d %q, want %d %q",
-						want.call, got.Code, got.Details, want.code, want.details)
-				}
-				if want.call.Path == checkHealth && want.code == 0 && got.Message != "0801" {
-					t.Errorf("health: %q, want SERVING", got.Message)
-				}
-			}
-		})
+	of := task{Address: startServer(t).grpc, Channels: 1}
+	for _, test := range tests {
+		of.Calls = append(of.Calls, test.call)
+	}
+	for i, got := range run(t, command, of) {
+		want := tests[i]
+		if got.Code != want.code || !strings.Contains(got.Details, want.details) {
+			t.Errorf("%.40v: code %d %q, want %d %q",
+				want.call, got.Code, got.Details, want.code, want.details)
+		}
+		if want.call.Path == checkHealth && want.code == 0 && got.Message != "0801" {
+			t.Errorf("health: %q, want SERVING", got.Message)
+		}
 	}
 }
 
 // Of 64 connections that call at once, as many calls are granted as the limit has tokens.
-func TestManyConnections(t *testing.T) {
-	t.Parallel()
-	for name, command := range clients {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			of := task{Address: startServer(t).grpc, Channels: 64, Together: true}
-			for range 256 {
-				of.Calls = append(of.Calls, decide(t, request("edge", "many", name)))
-			}
-			granted := 0
-			for _, r := range run(t, command, of) {
-				if r.Code != 0 {
-					t.Fatalf("code %d: %s", r.Code, r.Details)
-				}
-				if response(t, r).GetOverallCode() == rls.RateLimitResponse_OK {
-					granted++
-				}
-			}
-			if granted != 100 {
-				t.Errorf("%d were granted, want 100", granted)
-			}
-		})
+func testManyConnections(t *testing.T, command []string) {
+	of := task{Address: startServer(t).grpc, Channels: 64, Together: true}
+	for range 256 {
+		of.Calls = append(of.Calls, decide(t, request("edge", "many", "a")))
+	}
+	granted := 0
+	for _, r := range run(t, command, of) {
+		if r.Code != 0 {
+			t.Fatalf("code %d: %s", r.Code, r.Details)
+		}
+		if response(t, r).GetOverallCode() == rls.RateLimitResponse_OK {
+			granted++
+		}
+	}
+	if granted != 100 {
+		t.Errorf("%d were granted, want 100", granted)
 	}
 }

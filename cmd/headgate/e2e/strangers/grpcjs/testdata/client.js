@@ -1,10 +1,11 @@
-// Makes the calls that stdin lists, and prints how they ended. See client_test.go.
+// Makes the calls that stdin lists, and prints how they ended. See strangers.Run.
 "use strict";
 
-const fs = require("node:fs");
+// grpc-js comes second: in Node 18 it makes stdin non-blocking, and a read before all has arrived
+// would fail with EAGAIN.
+const task = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
 const grpc = require("@grpc/grpc-js");
 
-const task = JSON.parse(fs.readFileSync(0, "utf8"));
 const clients = Array.from({ length: task.channels }, () => new grpc.Client(
   task.address, grpc.credentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 }));
 const bytes = (b) => b;
