@@ -6,6 +6,9 @@
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOVULNCHECK   = golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
+# As in releases. What is compiled does not change when scripts/deps installs a C compiler, either.
+export CGO_ENABLED ?= 0
+
 # How long each fuzz target runs.
 FUZZTIME ?= 5s
 
@@ -38,16 +41,22 @@ help: ## List the targets
 .PHONY: check
 check: test gateways grpc-js alerts upstream race cross lint fix-check tidy-check fmt-check vuln fuzz bench-quick release-check api-check soak ## Do all that CI does
 
+DEPS = scripts/deps redis cc chromium python node curl grpcio lua h2load
+
 .PHONY: deps
 deps: ## Install what the tests need beside Go, if it is not there (see scripts/deps)
-	@scripts/deps redis cc chromium python node curl grpcio lua h2load
+	@$(DEPS)
 
 # Many tests wait for servers and browsers, so each core has the tests of two packages.
 BUSY = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
+# While programs are installed, Go fetches modules and compiles. make lint does what vet would.
 .PHONY: test
-test: deps ## Run the tests of every module
-	@go test -p $(BUSY) $(TESTFLAGS) $(PACKAGES)
+test: ## Run the tests of every module
+	@go list -export -deps -test $(PACKAGES) >/dev/null 2>&1 & compiling=$$!; \
+	$(DEPS); code=$$?; { kill $$compiling; wait $$compiling; } 2>/dev/null; \
+	[ $$code = 0 ] || exit $$code; \
+	go test -p $(BUSY) -vet=off $(TESTFLAGS) $(PACKAGES)
 
 # How long soak takes, about: seconds, or a number with s, m or h.
 SOAK ?= 2m
