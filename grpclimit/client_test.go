@@ -3,6 +3,7 @@ package grpclimit_test
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
@@ -239,35 +241,47 @@ func TestCostBelowZero(t *testing.T) {
 	})
 }
 
-// A client within the limits of a server is never denied: by call and by message.
+// A client within the limits of a server is never denied: by call and by message. The bubble has one
+// time for both, so that no message is late on its way.
 func TestClientAndServer(t *testing.T) {
-	server := newServer(t, newLimiter(t, headgate.NewMemory(), "20/s burst 1"), grpclimit.Options{})
-	desc := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
-	client := newLimiter(t, headgate.NewMemory(), "10/s burst 1")
-	paced := newClient(t, client, grpclimit.ClientOptions{})
-	address := serve(t, &echo{}, grpc.ChainUnaryInterceptor(server.Unary), grpc.ChainStreamInterceptor(server.Messages))
-	conn := dial(t, address, grpc.WithChainUnaryInterceptor(paced.Unary))
-	stream, err := conn.NewStream(t.Context(), desc, chat)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		if err := client.Wait(t.Context(), "grpc:"+conn.CanonicalTarget()); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		server := newServer(t, newLimiter(t, headgate.NewMemory(), "10/s burst 1"), grpclimit.Options{})
+		desc := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
+		client := newLimiter(t, headgate.NewMemory(), "10/s burst 1")
+		paced := newClient(t, client, grpclimit.ClientOptions{})
+		listener := bufconn.Listen(1 << 16)
+		serveOn(t, listener, &echo{}, grpc.ChainUnaryInterceptor(server.Unary),
+			grpc.ChainStreamInterceptor(server.Messages))
+		conn := dial(t, "passthrough:///api", grpc.WithChainUnaryInterceptor(paced.Unary),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+				return listener.DialContext(ctx)
+			}))
+		stream, err := conn.NewStream(t.Context(), desc, chat)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := stream.SendMsg(wrapperspb.String("a")); err != nil {
+		start := time.Now()
+		for range 3 {
+			if err := client.Wait(t.Context(), "grpc:"+conn.CanonicalTarget()); err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.SendMsg(wrapperspb.String("a")); err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.RecvMsg(new(text)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := call(t.Context(), conn); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(start); took != 500*time.Millisecond {
+			t.Errorf("six at 10 a second took %s; want 500ms", took)
+		}
+		if err := stream.CloseSend(); err != nil {
 			t.Fatal(err)
 		}
-		if err := stream.RecvMsg(new(text)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := call(t.Context(), conn); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	})
 }
 
 // The status of a stream asks for a pause, too.

@@ -76,21 +76,27 @@ func chats(stream grpc.ServerStream) error {
 // serve starts a server on loopback and returns its address.
 func serve(t testing.TB, e *echo, options ...grpc.ServerOption) string {
 	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveOn(t, listener, e, options...)
+	return listener.Addr().String()
+}
+
+// serveOn starts a server on a listener.
+func serveOn(t testing.TB, listener net.Listener, e *echo, options ...grpc.ServerOption) {
+	t.Helper()
 	if e.say == nil {
 		e.say = echoes
 	}
 	if e.chat == nil {
 		e.chat = chats
 	}
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	server := grpc.NewServer(options...)
 	server.RegisterService(&description, e)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	return listener.Addr().String()
 }
 
 func dial(t testing.TB, address string, options ...grpc.DialOption) *grpc.ClientConn {
