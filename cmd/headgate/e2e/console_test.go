@@ -315,6 +315,15 @@ func TestConsoleGate(t *testing.T) {
 	p.until("it shows who", says("#culprit-key", bot))
 }
 
+// closeAtEnd closes a server when the test ends. The browser keeps connections that it has opened,
+// and Close alone would wait for them.
+func closeAtEnd(t *testing.T, s *httptest.Server) {
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+}
+
 // A page that may read, but gets no events, as behind a proxy that keeps them back, asks less and
 // less often.
 func TestConsoleRefusedEvents(t *testing.T) {
@@ -341,7 +350,7 @@ func TestConsoleRefusedEvents(t *testing.T) {
 		}
 		http.Error(w, "not here", http.StatusForbidden)
 	}))
-	t.Cleanup(proxy.Close)
+	closeAtEnd(t, proxy)
 	p := openAt(t, proxy.URL, "/console/", withToken())
 	p.expected = []string{" 403 ", "net::ERR_"}
 	mu.Lock()
@@ -380,7 +389,7 @@ func TestConsolePattern(t *testing.T) {
 		r.Out.URL.Path = strings.TrimPrefix(r.In.URL.Path, "/ops")
 	}}
 	proxy := httptest.NewServer(forward)
-	t.Cleanup(proxy.Close)
+	closeAtEnd(t, proxy)
 	p := openAt(t, proxy.URL, "/ops/console/", withToken())
 	p.enter("#search-key", "ip:203.0.113.*")
 	p.do(chromedp.KeyEvent(kb.Enter))
