@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -360,7 +362,8 @@ func TestLessMotion(t *testing.T) {
 }
 
 // Ten thousand a second: what is due is decided, and the page goes on drawing meanwhile. It asks in
-// batches, ten a second if the machine is fast enough, so batches are what is counted.
+// batches, ten a second if the machine is fast enough, so the test counts batches, and the time of
+// the processor that a frame takes.
 func TestFastStream(t *testing.T) {
 	t.Parallel()
 	p := open(t, serveDemo(t, headgate.NewMemory()))
@@ -381,23 +384,47 @@ func TestFastStream(t *testing.T) {
 	p.until("it runs", number("left", "denied")+" > 0")
 	look := "[" + number("left", "allowed") + " + " + number("left", "denied") +
 		", seen.due, seen.batches, seen.frames]"
+	p.do(call(performance.Enable, performance.EnableParams{TimeDomain: "threadTicks"}))
+	worked := p.busy()
 	before := value[[]float64](p, look)
 	p.until("thirty batches are sent", `seen.batches > `+fmt.Sprint(before[2]+30))
 	after := value[[]float64](p, look)
 	decided, due := after[0]-before[0], after[1]-before[1]
 	batches, frames := after[2]-before[2], after[3]-before[3]
-	t.Logf("decided %.0f of %.0f due; drew %.0f frames in %.0f batches", decided, due, frames, batches)
+	worked = p.busy() - worked
+	t.Logf("decided %.0f of %.0f due; drew %.0f frames in %.0f batches and %.3f s of the processor",
+		decided, due, frames, batches, worked)
 	if math.Abs(decided-due) > 0.1*due+5000 { // a batch is under way at both looks
 		t.Errorf("%.0f were decided of %.0f due", decided, due)
 	}
 	if frames < batches/2 {
 		t.Errorf("%.0f frames were drawn during %.0f batches", frames, batches)
 	}
+	if worked <= 0 || worked > 0.1*frames {
+		t.Errorf("%.0f frames took %.3f s of the processor", frames, worked)
+	}
 	p.click("#stream")
 	p.until("it stops", `document.querySelector("#stream").getAttribute("aria-pressed") === "false"`)
 	if n := value[int](p, `document.querySelectorAll("*").length`); n > 600 {
 		t.Errorf("the page has grown to %d elements", n)
 	}
+}
+
+// busy returns for how many seconds the processor has worked on tasks of the page, or of pages that
+// share its process.
+func (p *page) busy() float64 {
+	p.t.Helper()
+	var tasks float64
+	p.do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		got, err := chromedp.Call(ctx, performance.GetMetrics, cdp.Empty{})
+		for _, m := range got.Metrics {
+			if m.Name == "TaskDuration" {
+				tasks = m.Value
+			}
+		}
+		return err
+	}))
+	return tasks
 }
 
 func TestRedis(t *testing.T) {
