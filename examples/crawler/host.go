@@ -13,12 +13,19 @@ import (
 type host struct {
 	*httptest.Server
 
+	begun time.Time
 	mu    sync.Mutex
 	asked []time.Time
 }
 
 func startHost() *host {
-	h := &host{}
+	h := &host{begun: time.Now()}
+	h.Server = httptest.NewServer(h.pages())
+	return h
+}
+
+// pages serves the pages.
+func (h *host) pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /fast/{page}", func(w http.ResponseWriter, _ *http.Request) {
 		h.write(w, 1000)
@@ -29,8 +36,7 @@ func startHost() *host {
 		time.Sleep(100 * time.Millisecond)
 		_, _ = w.Write(bytes.Repeat([]byte("."), 2500)) // the crawler may be gone
 	})
-	h.Server = httptest.NewServer(mux)
-	return h
+	return mux
 }
 
 func (h *host) write(w http.ResponseWriter, n int) {
@@ -40,13 +46,13 @@ func (h *host) write(w http.ResponseWriter, n int) {
 	_, _ = w.Write(bytes.Repeat([]byte("."), n))
 }
 
-// politely reports whether requests kept the limit of the host. It allows for 50 ms by which
-// some requests take longer to arrive than others.
+// politely reports whether requests kept the limit of the host since it began. Some take longer to
+// arrive than others, so the time between two of them says less.
 func (h *host) politely() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, at := range h.asked {
-		if at.Sub(h.asked[0]) < time.Duration(i)*time.Second/hostRate-50*time.Millisecond {
+		if at.Sub(h.begun) < time.Duration(i)*time.Second/hostRate-time.Millisecond {
 			return false
 		}
 	}

@@ -35,7 +35,7 @@ func run(ctx context.Context) error {
 			h.Close()
 		}
 	}()
-	c, err := newCrawler(headgate.NewMemory())
+	c, err := newCrawler(headgate.NewMemory(), http.DefaultTransport)
 	if err != nil {
 		return err
 	}
@@ -68,8 +68,9 @@ func pages(hosts []*host, kind string, n int) []string {
 	return urls
 }
 
-// newCrawler makes a crawler. With a store in Redis, several share the limits.
-func newCrawler(store headgate.Store) (*crawler, error) {
+// newCrawler makes a crawler that sends its requests by base. With a store in Redis, several share
+// the limits.
+func newCrawler(store headgate.Store, base http.RoundTripper) (*crawler, error) {
 	hosts, err := headgate.NewLimiter(store, headgate.PerSecond(hostRate).Burst(1).Named("host"))
 	if err != nil {
 		return nil, err
@@ -79,7 +80,7 @@ func newCrawler(store headgate.Store) (*crawler, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, err := httplimit.NewTransport(hosts, httplimit.TransportOptions{})
+	transport, err := httplimit.NewTransport(hosts, httplimit.TransportOptions{Base: base})
 	if err != nil {
 		return nil, err
 	}
