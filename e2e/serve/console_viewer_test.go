@@ -19,6 +19,7 @@ type counts struct {
 	Allowed      float64 `json:"allowed"`
 	Denied       float64 `json:"denied"`
 	ShadowDenied float64 `json:"shadow_denied"`
+	Failed       float64 `json:"error"`
 	DeniedKeys   []struct {
 		Key    string `json:"key"`
 		Denied int64  `json:"denied"`
@@ -27,9 +28,11 @@ type counts struct {
 
 // state is what the console tells each second.
 type state struct {
-	At        int64 `json:"at"`
-	Instances []struct {
-		Name string `json:"name"`
+	At        int64      `json:"at"` // when the instance read its counters, in milliseconds
+	Instances []struct { // itself first
+		Name string  `json:"name"`
+		At   int64   `json:"at"`
+		Rate float64 `json:"decisions_per_s"` // since its reading before
 	} `json:"instances"`
 	Rules []counts `json:"rules"`
 
@@ -106,6 +109,16 @@ func (v *viewer) seen() []state {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return append([]state(nil), v.states...)
+}
+
+// readings returns the first state of each reading of the counters after some time.
+func (v *viewer) readings(began int64) (all []state) {
+	for _, s := range v.seen() {
+		if s.At > began && (len(all) == 0 || s.At > all[len(all)-1].At) {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // last returns the newest state.

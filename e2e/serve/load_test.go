@@ -39,13 +39,6 @@ func (l *lateness) value() time.Duration {
 	return l.most
 }
 
-// reset forgets how late it was.
-func (l *lateness) reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.most = 0
-}
-
 // tick is the time between the bursts of a load.
 const tick = 5 * time.Millisecond
 
