@@ -94,6 +94,7 @@ func (s *server) until(t *testing.T, status int) {
 // TestActsReachAllInstances: a reset, though the other has cached the denial; a ban, a switch, and
 // their undo.
 func TestActsReachAllInstances(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	var logA, logB buffer
 	a, b := instanceOf(t, redis, &logA), instanceOf(t, redis, &logB)
