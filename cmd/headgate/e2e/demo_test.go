@@ -387,7 +387,7 @@ func TestFastStream(t *testing.T) {
 	p.do(call(performance.Enable, performance.EnableParams{TimeDomain: "threadTicks"}))
 	worked := p.busy()
 	before := value[[]float64](p, look)
-	p.until("thirty batches are sent", `seen.batches > `+fmt.Sprint(before[2]+30))
+	p.until("twenty batches are sent", `seen.batches > `+fmt.Sprint(before[2]+20))
 	after := value[[]float64](p, look)
 	decided, due := after[0]-before[0], after[1]-before[1]
 	batches, frames := after[2]-before[2], after[3]-before[3]
