@@ -4,14 +4,32 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 )
 
-// TestTheSameLimitApplies compares what applies to 100,000 random descriptors under random
+// seeded returns a generator of a seed: in soak a random one, or that of HEADGATE_SEED.
+func seeded(t *testing.T, seed uint64) random {
+	t.Helper()
+	if os.Getenv("HEADGATE_SOAK") != "" {
+		seed = rand.Uint64()
+	}
+	if one, err := strconv.ParseUint(os.Getenv("HEADGATE_SEED"), 10, 64); err == nil {
+		seed = one
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("repeat with HEADGATE_SEED=%d", seed)
+		}
+	})
+	return random{Rand: rand.New(rand.NewPCG(seed, 2))}
+}
+
+// TestTheSameLimitApplies compares what applies to 50,000 random descriptors under random
 // configurations: the limit, the path of its statistics and the key of its counter.
 func TestTheSameLimitApplies(t *testing.T) {
-	const configs, each = 5_000, 20
-	r := random{Rand: rand.New(rand.NewPCG(1, 2))}
+	const configs, each = 2_500, 20
+	r := seeded(t, 1)
 	limits := 0
 	for loaded := 0; loaded < configs; {
 		files := []file{{"f.yaml", r.config("d")}}
@@ -42,9 +60,9 @@ func TestTheSameLimitApplies(t *testing.T) {
 
 // TestTheSameFilesAreAccepted compares the verdicts on configurations with random faults.
 func TestTheSameFilesAreAccepted(t *testing.T) {
-	r := random{Rand: rand.New(rand.NewPCG(3, 4))}
+	r := seeded(t, 3)
 	accepted, refused := 0, 0
-	for range 10_000 {
+	for range 5_000 {
 		text := r.config("d")
 		for range 1 + r.IntN(3) {
 			text = r.mutate(text)
@@ -61,8 +79,8 @@ func TestTheSameFilesAreAccepted(t *testing.T) {
 			refused++
 		}
 	}
-	if accepted < 1000 || refused < 1000 {
-		t.Errorf("accepted %d, refused %d; want at least 1,000 of both", accepted, refused)
+	if accepted < 500 || refused < 500 {
+		t.Errorf("accepted %d, refused %d; want at least 500 of both", accepted, refused)
 	}
 }
 
