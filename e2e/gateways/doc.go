@@ -1,4 +1,4 @@
 // Package gateways runs the configurations of docs/gateways with real nginx, Caddy and HAProxy in
-// front of headgate serve. make gateways installs them and runs the tests. Without the build tag
-// gateways, the package has no tests.
+// front of headgate serve, and redisstore with Redis servers behind a real Envoy. make gateways
+// installs them and runs the tests. Without the build tag gateways, the package has no tests.
 package gateways

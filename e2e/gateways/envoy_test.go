@@ -1,0 +1,174 @@
+//go:build gateways
+
+package gateways
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	limits "github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/limittest"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// redisProxy is the configuration of an Envoy that spreads keys over Redis servers: its own
+// address and theirs.
+const redisProxy = `
+static_resources:
+  listeners:
+  - address: {socket_address: {address: 127.0.0.1, port_value: %s}}
+    filter_chains:
+    - filters:
+      - name: envoy.filters.network.redis_proxy
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.redis_proxy.v3.RedisProxy
+          stat_prefix: redis
+          settings: {op_timeout: 5s, enable_hashtagging: true}
+          prefix_routes: {catch_all_route: {cluster: redis}}
+  clusters:
+  - name: redis
+    type: STATIC
+    lb_policy: MAGLEV
+    load_assignment:
+      cluster_name: redis
+      endpoints:
+      - lb_endpoints:
+%s`
+
+// startEnvoy runs an Envoy in front of so many Redis servers, and returns its address.
+func startEnvoy(t *testing.T, n int) (address string, servers []*redistest.Server) {
+	t.Helper()
+	envoy, err := filepath.Abs("testdata/envoy/bin/envoy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var endpoints strings.Builder
+	for range n {
+		s := redistest.Start(t)
+		servers = append(servers, s)
+		_, port, _ := strings.Cut(s.Addr, ":")
+		fmt.Fprintf(&endpoints, "        - endpoint: {address: {socket_address: "+
+			"{address: 127.0.0.1, port_value: %s}}}\n", port)
+	}
+	address = freeAddress(t)
+	_, port, _ := strings.Cut(address, ":")
+	dir := directory(t)
+	text := fmt.Sprintf(redisProxy, port, endpoints.String())
+	if err := os.WriteFile(filepath.Join(dir, "envoy.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, dir, envoy, "-c", "envoy.yaml", "--use-dynamic-base-id", "--concurrency", "2",
+		"--log-level", "error")
+	until(t, "Envoy listens", func() bool { return reachable(t, address) })
+	return address, servers
+}
+
+// With redis+proxy://, 48 clients of two stores get what the limit grants to each of 20 keys, however
+// many servers are behind Envoy.
+func TestLimitsBehindRedisProxy(t *testing.T) {
+	for _, n := range []int{1, 2, 3} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			envoy, _ := startEnvoy(t, n)
+			for key, got := range load(t, envoy, func(err error) { t.Error(err) }, func() {}) {
+				if got != 100 {
+					t.Errorf("key %d: granted %d; want 100", key, got)
+				}
+			}
+		})
+	}
+}
+
+// A server behind Envoy that is killed under load costs its own keys their answers, and no key gets
+// more than its limit.
+func TestServerBehindRedisProxyIsKilled(t *testing.T) {
+	envoy, servers := startEnvoy(t, 3)
+	granted := load(t, envoy, func(error) {}, servers[1].Stop)
+	whole := 0
+	for key, got := range granted {
+		if got > 100 {
+			t.Errorf("key %d: granted %d of 100", key, got)
+		} else if got == 100 {
+			whole++
+		}
+	}
+	if whole == 0 || whole == len(granted) {
+		t.Errorf("%d of %d keys got all: %v", whole, len(granted), granted)
+	}
+}
+
+// load takes 240 times from each of 20 keys, by 48 clients of two stores, and returns how often that
+// was granted. failed gets the errors. When a third is done, it calls middle.
+func load(t *testing.T, envoy string, failed func(error), middle func()) []int64 {
+	t.Helper()
+	stores := []*redisstore.Store{openProxied(t, envoy), openProxied(t, envoy)}
+	limit := limits.PerDay(100)
+	granted := make([]int64, 20)
+	var sent atomic.Int64
+	var clients sync.WaitGroup
+	for client := range 48 {
+		clients.Go(func() {
+			for i := range 100 {
+				if sent.Add(1) == 1600 {
+					middle()
+				}
+				key := (client + i) % len(granted)
+				r := limits.Request{Key: strconv.Itoa(key), Limit: limit, Cost: 1}
+				d, err := stores[client%2].Take(t.Context(), r)
+				if err != nil {
+					failed(err)
+				} else if d.Allowed() {
+					atomic.AddInt64(&granted[key], 1)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	return granted
+}
+
+// With redis://, the server does not start if there are several servers behind Envoy.
+func TestRedisProxyIsRefused(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		envoy, _ := startEnvoy(t, n)
+		dir := directory(t)
+		serve := exec.CommandContext(t.Context(), headgate, "serve", "--store", "redis://"+envoy,
+			"--http", "127.0.0.1:0", "--grpc", "off", "--debug", "off")
+		serve.Dir = dir
+		out, err := serve.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "use redis+proxy://") {
+			t.Errorf("%d servers: %v\n%s", n, err, out)
+		}
+	}
+}
+
+func openProxied(t *testing.T, envoy string) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.Open("redis+proxy://" + envoy + "?read_timeout=1m&dial_timeout=1m&prefix=" +
+		t.Name() + ":")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// The vectors of limits and the suite of permits pass behind Envoy.
+func TestSuitesBehindRedisProxy(t *testing.T) {
+	envoy, _ := startEnvoy(t, 2)
+	t.Run("vectors", func(t *testing.T) { limittest.Vectors(t, openProxied(t, envoy)) })
+	t.Run("permits", func(t *testing.T) {
+		limittest.RunPermits(t, func(t *testing.T) concurrency.Store {
+			t.Helper()
+			return openProxied(t, envoy)
+		})
+	})
+}
