@@ -23,7 +23,8 @@ type storeFlag struct {
 
 func (f *storeFlag) flag(cmd *cobra.Command) {
 	help := "use the store at `URL`: redis://, rediss://, redis+cluster://, " +
-		"redis+sentinel:// or redis+proxy:// (default: the environment variable " + variable("store")
+		"redis+sentinel:// or redis+proxy:// " +
+		"(default: the environment variable " + variable("store")
 	if !f.kept {
 		help += ", or memory:, which is not kept between runs"
 	}

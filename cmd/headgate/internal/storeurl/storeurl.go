@@ -13,8 +13,8 @@ import (
 )
 
 // Want lists the accepted URLs, for errors and help.
-const Want = "memory:, redis://, rediss://, redis+cluster://, redis+sentinel:// or redis+proxy:// " +
-	"with a host"
+const Want = "memory:, redis://, rediss://, redis+cluster://, redis+sentinel:// or " +
+	"redis+proxy:// with a host"
 
 // Store is a headgate.Store by its URL.
 type Store struct {
