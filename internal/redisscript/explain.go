@@ -32,8 +32,9 @@ func Explain(who string, err error, more []Advice) error {
 	if _, explained := errors.AsType[*serverError](err); explained {
 		return err
 	}
+	why := strings.TrimPrefix(reason(err), "ERR ")
 	for _, a := range slices.Concat(more, advices) {
-		if redis.HasErrorPrefix(err, a.Prefix) {
+		if redis.HasErrorPrefix(err, a.Prefix) || strings.HasPrefix(why, a.Prefix) {
 			return &serverError{who, err, "; " + a.Text}
 		}
 	}
@@ -52,11 +53,24 @@ type serverError struct {
 func (e *serverError) Unwrap() error { return e.err }
 
 func (e *serverError) Error() string {
-	text := e.err.Error()
-	if i := strings.LastIndex(text, " script: "); i >= 0 &&
-		strings.Contains(text[i:], "@user_script") {
-		text = text[:i] // Redis adds where in the script it happened
-	}
-	text = strings.TrimSuffix(strings.ReplaceAll(text, "\n", " "), ".")
+	text := strings.TrimSuffix(strings.ReplaceAll(reason(e.err), "\n", " "), ".")
 	return e.who + ": " + text + e.advice
+}
+
+// reason returns the text of err without the place in the script. Redis 6.2 puts the place before
+// the text, and newer servers put it after the text.
+func reason(err error) string {
+	const place = "@user_script:"
+	text := err.Error()
+	i := strings.LastIndex(text, place)
+	if i < 0 {
+		return text
+	}
+	if _, after, ok := strings.Cut(text[i+len(place):], ": "); ok {
+		return after
+	}
+	if end := strings.LastIndex(text[:i], " script: "); end >= 0 {
+		return text[:end]
+	}
+	return text
 }
