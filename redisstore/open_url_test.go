@@ -24,7 +24,9 @@ func TestTrouble(t *testing.T) {
 		{"wrong password", func(t *testing.T) string {
 			return "redis://:wrong@" + redistest.Start(t, "--requirepass", "secret").Addr
 		}, "WRONGPASS"},
-		{"read-only", func(t *testing.T) string { return "redis://" + redistest.Start(t, "--replicaof", "127.0.0.1 1").Addr }, "READONLY"},
+		{"read-only", func(t *testing.T) string {
+			return "redis://" + redistest.Start(t, "--replicaof", "127.0.0.1", "1").Addr
+		}, "READONLY"},
 		{"out of memory", func(t *testing.T) string { return "redis://" + redistest.Start(t, "--maxmemory", "1").Addr }, "OOM"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -28,7 +28,7 @@ func runReplica(ctx context.Context, primary *Server, k kind) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redistest: %w", err)
 	}
-	k.args = append([]string{"--replicaof", host + " " + port, "--masterauth", primary.password,
+	k.args = append([]string{"--replicaof", host, port, "--masterauth", primary.password,
 		"--requirepass", primary.password}, k.args...)
 	s, err := runKind(ctx, k)
 	if err != nil {
