@@ -127,6 +127,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
+	for _, c := range p.cells() { // a contender may sit out some workloads
+		isMeasured := func(m Cell) bool { return m.Part == c.Part && m.Contender == c.Contender }
+		if o.parts.has(c.Part) && p.contenders.has(c.Contender) &&
+			!slices.ContainsFunc(results.cells, isMeasured) {
+			return fmt.Errorf("%s: %s was not measured", c.Part, c.Contender)
+		}
+	}
 	return publish(o, &results, about, stdout)
 }
 

@@ -98,6 +98,42 @@ func (o *options) plan() plan {
 	return p
 }
 
+// cells returns what a run of all parts and contenders measures. Some contenders leave some out.
+func (p plan) cells() []Cell {
+	var cells []Cell
+	add := func(part, workload string, callers []int, field []Entry) {
+		for _, n := range callers {
+			for _, e := range field {
+				cells = append(cells, Cell{part, workload, n, e.Name})
+			}
+		}
+	}
+	for _, l := range p.redisLoads() {
+		add(redisPart, l.Name, l.callers, l.field)
+	}
+	for _, l := range p.networkLoads() {
+		add(networkPart, l.name, l.rates, l.field)
+	}
+	add(redisPart, usageName, []int{0}, redisField())
+	add(memoryPart, hotKeyName, coreCounts, memoryField())
+	add(memoryPart, count(p.memoryKeys)+" random keys", coreCounts, memoryField())
+	add(httpPart, hotKeyName, coreCounts, httpField())
+	add(httpPart, count(p.clients)+" random keys", coreCounts, httpField())
+	add(scriptPart, scriptName, batchSizes, []Entry{{Name: headgateName}, {Name: prototypeName}})
+	for _, l := range p.serviceLoads() {
+		for _, e := range l.field {
+			add(servicePart, l.Name, l.callers, []Entry{{Name: e.name}})
+		}
+	}
+	for _, l := range p.consoleLoads() {
+		for _, w := range watchedField() {
+			add(servicePart, l.Name, l.callers, []Entry{{Name: w.name}})
+		}
+	}
+	add(replayPart, count(p.replayLines)+" lines", []int{0}, []Entry{{Name: headgateName}})
+	return cells
+}
+
 // progress says which round of a part is running.
 type progress struct {
 	w    io.Writer

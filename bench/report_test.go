@@ -1,79 +1,22 @@
 package main
 
 import (
-	"bytes"
 	"io"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// A quick run measures every contender of every part but service, whose peer takes a minute to
-// build: make bench-quick runs that as well.
-func TestQuickRunMeasuresAll(t *testing.T) {
-	var text bytes.Buffer
-	args := []string{"-quick", "-callers", "4", "-only", "memory,http,redis,network,script,replay"}
-	if err := run(t.Context(), args, &text, io.Discard); err != nil {
-		t.Fatal(err)
-	}
-	tables := strings.Split(text.String(), "\n## ")[1:]
-	fields := [][]Entry{
-		memoryField(), httpField(), slices.Concat(redisField(), denyField(), leaseField()),
-		networkField(), {{Name: headgateName}, {Name: prototypeName}}, {{Name: headgateName}},
-	}
-	if len(tables) != len(fields) {
-		t.Fatalf("%d tables, want %d", len(tables), len(fields))
-	}
-	for i, field := range fields {
-		for _, e := range field {
-			if !strings.Contains(tables[i], "| "+e.Name+" |") {
-				t.Errorf("no row of %s in\n%s", e.Name, tables[i])
-			}
-		}
-	}
-}
-
 // Every budget is about something that a full run measures.
 func TestBudgetsAreMeasured(t *testing.T) {
 	o := options{rounds: 1}
-	p := o.plan()
-	measured := make(map[Cell]bool)
-	add := func(part, workload string, callers []int, field []Entry) {
-		for _, n := range callers {
-			for _, e := range field {
-				measured[Cell{part, workload, n, e.Name}] = true
-			}
-		}
-	}
-	for _, l := range p.redisLoads() {
-		add(redisPart, l.Name, l.callers, l.field)
-	}
-	for _, l := range p.networkLoads() {
-		add(networkPart, l.name, l.rates, l.field)
-	}
-	add(redisPart, usageName, []int{0}, redisField())
-	add(memoryPart, hotKeyName, coreCounts, memoryField())
-	add(memoryPart, count(p.memoryKeys)+" random keys", coreCounts, memoryField())
-	add(httpPart, hotKeyName, coreCounts, httpField())
-	add(httpPart, count(p.clients)+" random keys", coreCounts, httpField())
-	add(scriptPart, scriptName, batchSizes, []Entry{{Name: headgateName}, {Name: prototypeName}})
-	for _, l := range p.serviceLoads() {
-		for _, e := range l.field {
-			add(servicePart, l.Name, l.callers, []Entry{{Name: e.name}})
-		}
-	}
-	for _, l := range p.consoleLoads() {
-		for _, w := range watchedField() {
-			add(servicePart, l.Name, l.callers, []Entry{{Name: w.name}})
-		}
-	}
-	add(replayPart, count(p.replayLines)+" lines", []int{0}, []Entry{{Name: headgateName}})
+	measured := o.plan().cells()
 	for _, b := range budgets {
 		than := b.Of
 		if b.Than != "" && b.Than != everyPeer {
 			than.Contender = b.Than
 		}
-		if !measured[b.Of] || !measured[than] {
+		if !slices.Contains(measured, b.Of) || !slices.Contains(measured, than) {
 			t.Errorf("%s: not measured", b.What)
 		}
 	}
