@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -79,9 +80,17 @@ func routed(t *testing.T, r *router, servers ...*redistest.Server) *redis.Client
 func TestUnusableServers(t *testing.T) {
 	two := []*redistest.Server{redistest.Start(t), redistest.Start(t)}
 	lone := redistest.Start(t, "--cluster-enabled", "yes")
-	if _, err := lone.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", "0", "16383"); err != nil {
+	allSlots := []string{"CLUSTER", "ADDSLOTS"} // Redis 6.2 has no ADDSLOTSRANGE
+	for slot := range 16384 {
+		allSlots = append(allSlots, strconv.Itoa(slot))
+	}
+	if _, err := lone.Do(t.Context(), allSlots...); err != nil {
 		t.Fatal(err)
 	}
+	until(t, "the Cluster of one is up", func() bool { // two seconds after its start
+		info, err := lone.Do(t.Context(), "CLUSTER", "INFO")
+		return err == nil && strings.Contains(info, "cluster_state:ok")
+	})
 	for name, c := range map[string]struct {
 		client *redis.Client
 		proxy  bool
