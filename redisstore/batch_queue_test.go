@@ -46,7 +46,7 @@ func TestLeaving(t *testing.T) {
 func TestLeaversTakeNoRoom(t *testing.T) {
 	client := newClient(t)
 	s := patient(t, client, redisstore.Options{Queue: 2})
-	r := headgate.Request{Key: "k", Limit: parse(t, "50000/h"), Cost: 1}
+	r := headgate.Request{Key: "k", Limit: parse(t, "1/10h burst 50000"), Cost: 1}
 	h := holdUp(client)
 	first := ask(t.Context(), s, r)
 	<-h.arrived
@@ -157,7 +157,7 @@ func TestFullQueueNoticesALateTrip(t *testing.T) {
 func TestAHotKeyLeavesRoom(t *testing.T) {
 	client := newClient(t)
 	s := patient(t, client, redisstore.Options{})
-	limit, keys := parse(t, "50000/h fixed-window"), redisstore.KeysApart(2)
+	limit, keys := parse(t, "1/10h burst 50000"), redisstore.KeysApart(2)
 	hot := headgate.Request{Key: keys[0], Limit: limit, Cost: 1}
 	cold := headgate.Request{Key: keys[1], Limit: limit, Cost: 1}
 	take(t, s, hot)
@@ -193,7 +193,7 @@ func TestTripsNextDoor(t *testing.T) {
 	client := newClient(t)
 	s := patient(t, client, redisstore.Options{})
 	request := func(key string) headgate.Request {
-		return headgate.Request{Key: key, Limit: parse(t, "500/h"), Cost: 1}
+		return headgate.Request{Key: key, Limit: parse(t, "1/10h burst 500"), Cost: 1}
 	}
 	keys := redisstore.KeysApart(3)
 	warm, key, other := keys[0], keys[1], keys[2]
@@ -232,7 +232,7 @@ func TestTripsOverANetwork(t *testing.T) {
 	s := patient(t, client, redisstore.Options{})
 	keys := redisstore.KeysApart(9)
 	request := func(i int) headgate.Request {
-		return headgate.Request{Key: keys[i], Limit: parse(t, "500/h"), Cost: 1}
+		return headgate.Request{Key: keys[i], Limit: parse(t, "1/10h burst 500"), Cost: 1}
 	}
 	take(t, s, request(0)) // the server knows the script now
 	until(t, "the queue is idle", func() bool { return s.Idle(keys[0]) })
@@ -262,7 +262,7 @@ func TestOrderOverANetwork(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: proxy.Addr})
 	t.Cleanup(func() { _ = client.Close() })
 	s := patient(t, client, redisstore.Options{})
-	limit := parse(t, "50000/h fixed-window")
+	limit := parse(t, "1/10h burst 50000")
 	take(t, s, headgate.Request{Key: "warm", Limit: limit})
 	proxy.Delay(3 * time.Millisecond)
 	trips := new(together)

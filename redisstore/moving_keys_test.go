@@ -18,7 +18,7 @@ func TestMovingKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limit, sibling := parse(t, "500/h"), parse(t, "b=500/h")
+	limit, sibling := parse(t, "1/10h burst 500"), parse(t, "b=1/10h burst 500")
 	take(t, s, headgate.Request{Key: "foo", Limit: limit, Cost: 1}) // of slot 12182, on the third server
 	do := func(server int, command ...string) string {
 		t.Helper()

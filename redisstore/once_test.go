@@ -18,7 +18,7 @@ func TestChargedOnce(t *testing.T) {
 	lossy := redis.NewClient(&redis.Options{Addr: redistest.LoseAnswers(t, server.Addr, "EVALSHA", "evalsha"), Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { _ = lossy.Close() })
 
-	r := headgate.Request{Key: "k", Limit: parse(t, "1000/h fixed-window"), Cost: 1}
+	r := headgate.Request{Key: "k", Limit: parse(t, "1/10h burst 1000"), Cost: 1}
 	straight := newStore(t, direct)
 	take(t, straight, r)
 	for range 20 {
