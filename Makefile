@@ -43,8 +43,6 @@ check: test gateways grpc-js alerts upstream race cross lint fix-check tidy-chec
 
 DEPS = scripts/deps redis cc chromium python node curl grpcio lua h2load
 
-DEPS = scripts/deps redis cc chromium python node curl grpcio lua h2load
-
 .PHONY: deps
 deps: ## Install what the tests need beside Go, if it is not there (see scripts/deps)
 	@$(DEPS)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/headgate/headgate/internal/redisscript"
+	"github.com/redis/go-redis/v9"
 )
 
 // ErrBusy reports that more callers wait for a server than [Options].Queue allows. Take and TakeAll
@@ -46,16 +47,51 @@ func (s *Store) explain(err error) error {
 }
 
 // advices are for errors of scripts that need commands on the keys of a prefix.
-func advices(prefix, commands string) []redisscript.Advice {
+func advices(client redis.UniversalClient, prefix, commands string) []redisscript.Advice {
 	rights := "the user needs the commands " + commands + " on keys that begin with " +
 		strconv.Quote(prefix) + ", PING for Ping, SELECT for a database other than 0, and in a " +
 		"Cluster CLUSTER|SLOTS, COMMAND and ASKING"
-	return []redisscript.Advice{
+	lacks := "the server does not let scripts call one of " + commands + ": allow them"
+	return append([]redisscript.Advice{
 		{Prefix: "NOPERM", Text: rights},
 		{Prefix: "The user executing the script", Text: rights}, // Redis 7.0, of a command inside
-		{Prefix: "ERR The user executing the script", Text: rights},
-		{Prefix: "ACL failure in script", Text: rights}, // Redis 7.2
+		{Prefix: "ACL failure in script", Text: rights},         // Redis 7.2
 		{Prefix: "WRONGTYPE", Text: "another program uses the key: choose another prefix"},
 		{Prefix: "BADSTATE", Text: "choose another prefix, or delete the key"},
+		{Part: "command called from", Text: lacks}, // "script", or in Redis 6.2 "Lua script"
+		{Part: "command is not allowed from script", Text: lacks},
+	}, clientAdvices(client)...)
+}
+
+// clientAdvices are for errors of servers that need another kind of client. They name its URL.
+func clientAdvices(client redis.UniversalClient) (all []redisscript.Advice) {
+	scheme := "redis"
+	if usesTLS(client) {
+		scheme = "rediss"
+		all = append(all, redisscript.Advice{Part: "deadline exceeded", Text: "there was no " +
+			"answer in time; if there never is: a port without TLS needs redis instead of rediss " +
+			"in the URL"})
 	}
+	if _, ok := client.(*redis.ClusterClient); ok {
+		return append(all, []redisscript.Advice{
+			{Prefix: "This instance has cluster support disabled",
+				Text: "this is a single server: use " + scheme + "://"},
+			{Prefix: "MOVED", Text: "the slot is moving: try again"},
+		}...)
+	}
+	cluster := "this is a Cluster: use " + scheme + "+cluster://"
+	return append(all, []redisscript.Advice{
+		{Prefix: "MOVED", Text: cluster},
+		{Prefix: "CROSSSLOT", Text: cluster + ", or if it refuses CLUSTER " + scheme + "+proxy://"},
+	}...)
+}
+
+func usesTLS(client redis.UniversalClient) bool {
+	switch c := client.(type) {
+	case *redis.Client:
+		return c.Options().TLSConfig != nil
+	case *redis.ClusterClient:
+		return c.Options().TLSConfig != nil
+	}
+	return false
 }

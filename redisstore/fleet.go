@@ -204,7 +204,7 @@ func (f *Fleet) register(ctx context.Context, ttl time.Duration) (heartbeat, err
 	n, err := fleet().Run(ctx, s.client, []string{s.prefix + "fleet"}, []any{f.id, millis})
 	if err != nil || len(n) != 4 {
 		return heartbeat{}, redisscript.Explain("redisstore", err,
-			advices(s.prefix, fleetCommands))
+			advices(s.client, s.prefix, fleetCommands))
 	}
 	return heartbeat{n[0], n[1] == 1, n[2], n[3]}, nil
 }

@@ -194,6 +194,7 @@ func newClient(u *url.URL, kind string) (client redis.UniversalClient, err error
 		return nil, err
 	}
 	o.DialerRetries = dialerRetries // which has no parameter
+	o.DisableIdentity = true        // which users with few rights may not send
 	return redis.NewClient(o), nil
 }
 
@@ -207,6 +208,7 @@ func newCluster(u *url.URL) (redis.UniversalClient, error) {
 		return nil, err
 	}
 	o.DialerRetries = cmp.Or(o.DialerRetries, dialerRetries)
+	o.DisableIdentity = true
 	return redis.NewClusterClient(o), nil
 }
 
@@ -227,6 +229,7 @@ func newSentinel(u *url.URL) (redis.UniversalClient, error) {
 		return nil, err
 	}
 	o.DialerRetries = cmp.Or(o.DialerRetries, dialerRetries)
+	o.DisableIdentity = o.IdentitySuffix == ""
 	return redis.NewFailoverClient(o), nil
 }
 

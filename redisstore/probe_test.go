@@ -101,8 +101,8 @@ func TestUnusableServers(t *testing.T) {
 		"proxy":                   {routed(t, &router{}, two...), false, "redis+proxy://"},
 		"proxy, named":            {routed(t, &router{}, two...), true, ""},
 		"proxy of whole keys":     {routed(t, &router{whole: true}, two...), true, "enable_hashtagging"},
-		"Cluster":                 {direct(t, sharedCluster(t).Addrs[1]), false, "MOVED"},
-		"Cluster of one":          {direct(t, lone.Addr), false, "CROSSSLOT"},
+		"Cluster":                 {direct(t, sharedCluster(t).Addrs[1]), false, "; this is a Cluster: use redis+cluster://"},
+		"Cluster of one":          {direct(t, lone.Addr), false, "or if it refuses CLUSTER redis+proxy://"},
 		"Cluster of one, a proxy": {direct(t, lone.Addr), true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

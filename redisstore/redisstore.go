@@ -107,7 +107,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 		queueLimit: cmp.Or(o.Queue, DefaultQueue),
 		patience:   defaultPatience,
 	}
-	s.advices = advices(s.prefix, commands)
+	s.advices = advices(client, s.prefix, commands)
 	one, _ := client.(*redis.Client)
 	s.probe.client, s.proxy, s.single = one, o.Proxy, one != nil && !o.Proxy
 	s.common = &queue{store: s}

@@ -54,7 +54,7 @@ func (s *Store) Scan(ctx context.Context, match string) iter.Seq2[State, error] 
 }
 
 func (s *Store) explainScan(err error) error {
-	return redisscript.Explain("redisstore", err, advices(s.prefix, "SCAN and GET"))
+	return redisscript.Explain("redisstore", err, advices(s.client, s.prefix, "SCAN and GET"))
 }
 
 // clients returns a client of each server that has keys of its own.

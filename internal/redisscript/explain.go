@@ -1,7 +1,6 @@
 package redisscript
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -9,17 +8,35 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Advice says what to do about an error that begins with Prefix.
-type Advice struct{ Prefix, Text string }
+// Advice says in Text what to do about an error of the server that begins with Prefix, or about any
+// error that contains Part. One of them is set.
+type Advice struct{ Prefix, Part, Text string }
+
+const closed = "the connection was closed; if it always is: a port with TLS needs rediss instead " +
+	"of redis in the URL, and behind a proxy that refuses HELLO or scripts, such as twemproxy, " +
+	"name the Redis itself"
 
 // advices are for the errors of all servers. Before a client has authenticated, a server reads at
 // most ten words, and calls more a protocol error.
 var advices = []Advice{
-	{"READONLY", "this is a read-only replica: name its primary"},
-	{"OOM", "the server is out of memory: raise its maxmemory"},
-	{"Protocol error: unauthenticated", "NOAUTH: the server wants a password"},
-	{"NOAUTH", "the server wants a password"},
-	{"WRONGPASS", "check the user and the password"},
+	{Prefix: "READONLY", Text: "this is a read-only replica: name its primary"},
+	{Prefix: "OOM", Text: "the server is out of memory: raise its maxmemory"},
+	{Prefix: "Protocol error: unauthenticated", Text: "NOAUTH: the server wants a password"},
+	{Prefix: "NOAUTH", Text: "the server wants a password"},
+	{Prefix: "WRONGPASS", Text: "check the user and the password"},
+	{Prefix: "BITS", Text: "use a 64-bit Redis or Valkey"},
+	{Prefix: "MOVED", Text: "this is a node of a Cluster: use a client for a Cluster"},
+	{Prefix: "unknown command", Text: "the server, or a proxy before it, lacks this command: " +
+		"allow EVALSHA and EVAL, and CLUSTER for redis+cluster://, or use another server"},
+	{Part: "'struct'", Text: "the Lua of this server has no struct library, as in miniredis: " +
+		"use Redis or Valkey, and in tests also headgate.NewMemory"},
+	{Part: "first record does not look like a TLS handshake",
+		Text: "the port has no TLS: write redis instead of rediss in the URL"},
+	{Part: "signed by unknown authority", Text: "name a file with the certificate of the " +
+		"server's authority in SSL_CERT_FILE, or set TLSConfig of a client of your own"},
+	{Part: "EOF", Text: closed},
+	{Part: "connection reset by peer", Text: closed},
+	{Part: "deadline exceeded", Text: "there was no answer in time"},
 }
 
 // Explain makes an error of the client one line that begins with who and ends with advice.
@@ -32,36 +49,45 @@ func Explain(who string, err error, more []Advice) error {
 	if _, explained := errors.AsType[*serverError](err); explained {
 		return err
 	}
-	why := strings.TrimPrefix(reason(err), "ERR ")
+	text := reason(err)
 	for _, a := range slices.Concat(more, advices) {
-		if redis.HasErrorPrefix(err, a.Prefix) || strings.HasPrefix(why, a.Prefix) {
-			return &serverError{who, err, "; " + a.Text}
+		if a.fits(err, text) {
+			return &serverError{err, who + ": " + text + "; " + a.Text}
 		}
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return &serverError{who, err, "; there was no answer in time"}
+	return &serverError{err, who + ": " + text}
+}
+
+func (a Advice) fits(err error, text string) bool {
+	if a.Part != "" {
+		return strings.Contains(text, a.Part)
 	}
-	return &serverError{who, err, ""}
+	return redis.HasErrorPrefix(err, a.Prefix) ||
+		strings.HasPrefix(strings.TrimPrefix(text, "ERR "), a.Prefix)
 }
 
 type serverError struct {
-	who    string
-	err    error
-	advice string
+	err  error
+	text string
 }
 
 func (e *serverError) Unwrap() error { return e.err }
 
-func (e *serverError) Error() string {
-	text := strings.TrimSuffix(strings.ReplaceAll(reason(e.err), "\n", " "), ".")
-	return e.who + ": " + text + e.advice
+func (e *serverError) Error() string { return e.text }
+
+// reason returns the text of err as one line, without what servers add for their own developers: the
+// place in the script, a stack, and the arguments of a command, which may be any bytes.
+func reason(err error) string {
+	text := withoutPlace(err.Error())
+	text, _, _ = strings.Cut(text, ", with args beginning with: ")
+	text, _, _ = strings.Cut(strings.ReplaceAll(text, "\n", " "), " stack traceback:")
+	return strings.TrimSuffix(text, ".")
 }
 
-// reason returns the text of err without the place in the script. Redis 6.2 puts the place before
-// the text, and newer servers put it after the text.
-func reason(err error) string {
+// withoutPlace cuts the place in the script. Redis 6.2 puts it before the text, and newer servers put
+// it after the text.
+func withoutPlace(text string) string {
 	const place = "@user_script:"
-	text := err.Error()
 	i := strings.LastIndex(text, place)
 	if i < 0 {
 		return text

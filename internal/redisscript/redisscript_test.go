@@ -115,6 +115,39 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestExplainByItsWords finds the advice by words of the text: other servers have other texts.
+func TestExplainByItsWords(t *testing.T) {
+	const script = "ERR Error compiling script (new function): :16: Script attempted to access nonexistent global variable 'struct'"
+	const noStruct = "; the Lua of this server has no struct library"
+	const lacks = "; the server, or a proxy before it, lacks this command: allow EVALSHA and EVAL"
+	for text, want := range map[string]string{
+		script + " stack traceback:  [G]: in function 'error'":              "me: " + script + noStruct, // miniredis 2.40
+		"ERR user_script:1: attempt to index a nil value (global 'struct')": "(global 'struct')" + noStruct,
+		"ERR unknown command `evalsha`, with args beginning with: `\x00`, ": "me: ERR unknown command `evalsha`" + lacks, // Redis 6.2
+		"ERR unknown command 'eval', with args beginning with: '\x05' ":     "me: ERR unknown command 'eval'" + lacks,
+		"EOF": "me: EOF; the connection was closed; if it always is: a port with TLS needs rediss",
+		"read tcp 127.0.0.1:1->127.0.0.1:2: read: connection reset by peer": "; the connection was closed;",
+		"tls: first record does not look like a TLS handshake":              "; the port has no TLS: write redis instead of rediss in the URL",
+		"MOVED 15495 127.0.0.1:26702":                                       "; this is a node of a Cluster: use a client for a Cluster",
+	} {
+		err := errors.New(text)
+		if !strings.Contains(text, "EOF") && !strings.Contains(text, "tcp") && !strings.Contains(text, "tls") {
+			err = refusal(text)
+		}
+		got := redisscript.Explain("me", err, nil).Error()
+		if !strings.Contains(got, want) || strings.ContainsAny(got, "\x00\x05\n") {
+			t.Errorf("%q\n got %q\nwant %q", text, got, want)
+		}
+	}
+}
+
+// refusal is an error of a server.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+func (refusal) RedisError() {}
+
 // TestRunTriesAgain runs a script on two keys of a slot that is on its way to another server,
 // which is refused while one of the keys is there and the other is not.
 func TestRunTriesAgain(t *testing.T) {

@@ -3,7 +3,6 @@ package actions
 import (
 	"context"
 	_ "embed"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -79,7 +78,7 @@ func (b *redisLog) swap(ctx context.Context, id, from, to string) (bool, error) 
 	numbers, err := script.Run(ctx, b.client, []string{b.key},
 		[]any{id, b.box.Seal(from), b.box.Seal(to), b.most, keptFor.Milliseconds()})
 	if err != nil {
-		return false, fmt.Errorf("actions: write: %w", err)
+		return false, redisscript.Explain("actions: write", err, nil)
 	}
 	return len(numbers) == 1 && numbers[0] == 1, nil
 }
@@ -87,7 +86,7 @@ func (b *redisLog) swap(ctx context.Context, id, from, to string) (bool, error) 
 func (b *redisLog) all(ctx context.Context) (map[string]string, error) {
 	texts, err := b.client.HGetAll(ctx, b.key).Result()
 	if err != nil {
-		return nil, fmt.Errorf("actions: read: %w", err)
+		return nil, redisscript.Explain("actions: read", err, nil)
 	}
 	for id, sealed := range texts {
 		texts[id], _ = b.box.Open(sealed) // what was not sealed is left out, as of another version

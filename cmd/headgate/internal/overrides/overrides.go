@@ -7,12 +7,12 @@ package overrides
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/internal/redisscript"
 )
 
 // The largest numbers of overrides that a table keeps.
@@ -129,7 +129,7 @@ func (t *Table) Put(ctx context.Context, o rules.Override) error {
 func (t *Table) Delete(ctx context.Context, rule, key string) (bool, error) {
 	got, err := t.keeper.change(ctx, change{field: KeyName(rule, key), from: anyValue})
 	if err != nil {
-		return false, fmt.Errorf("overrides: delete: %w", err)
+		return false, redisscript.Explain("overrides: delete", err, nil)
 	}
 	_ = t.Refresh(ctx) // it is deleted: if that could not be read now, the next look reads it
 	return got == changed, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/wildcard"
+	"github.com/headgate/headgate/internal/redisscript"
 )
 
 // ErrChanged is returned by [Table.Swap] if the stored entry is not the expected one.
@@ -70,7 +71,7 @@ func (t *Table) put(ctx context.Context, name, from, to string) error {
 	got, err := t.keeper.change(ctx, c)
 	switch {
 	case err != nil:
-		return fmt.Errorf("overrides: put: %w", err)
+		return redisscript.Explain("overrides: put", err, nil)
 	case got == full:
 		return &headgate.InvalidError{Field: "override", Value: "above the maximum",
 			Want: fmt.Sprintf("at most %d; delete one first", t.max)}

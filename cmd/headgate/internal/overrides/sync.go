@@ -2,9 +2,9 @@ package overrides
 
 import (
 	"context"
-	"fmt"
 	"time"
 
+	"github.com/headgate/headgate/internal/redisscript"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -51,7 +51,7 @@ func (t *Table) look(ctx context.Context, also Also) error {
 	n, err := t.keeper.news(ctx, t.version, also)
 	if err != nil {
 		t.tell(nil)
-		return fmt.Errorf("overrides: read: %w", err)
+		return redisscript.Explain("overrides: read", err, nil)
 	}
 	t.tell(t.loaded.apply(n, t.report))
 	t.version = n.version // last: after a panic, the news are read again

@@ -187,10 +187,6 @@ func (s *stores) ping(ctx context.Context) error {
 		return nil
 	}
 	if err := s.redis.Ping(ctx); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("%w: it closed the connection at HELLO; proxies such as twemproxy "+
-				"do, and are not supported: name the Redis behind them", err)
-		}
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	if second, ok := s.perSecond.(*redisstore.Store); ok {

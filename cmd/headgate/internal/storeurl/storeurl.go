@@ -4,6 +4,8 @@ package storeurl
 import (
 	"fmt"
 	"io"
+	"net"
+	"strconv"
 	"strings"
 
 	"github.com/headgate/headgate"
@@ -47,9 +49,19 @@ func Open(rawURL string) (*Store, error) {
 		}
 		return &Store{s, s, WithoutPassword(rawURL), s, s}, nil
 	}
-	return nil, &headgate.InvalidError{
-		Field: "store", Value: fmt.Sprintf("%q", WithoutPassword(rawURL)), Want: Want,
+	want := Want
+	if _, port, err := net.SplitHostPort(rawURL); err == nil && isNumber(port) &&
+		!strings.Contains(rawURL, "@") { // which may follow a password
+		want = "a scheme; did you mean redis://" + rawURL + "?"
 	}
+	return nil, &headgate.InvalidError{
+		Field: "store", Value: fmt.Sprintf("%q", WithoutPassword(rawURL)), Want: want,
+	}
+}
+
+func isNumber(port string) bool {
+	_, err := strconv.ParseUint(port, 10, 16)
+	return err == nil
 }
 
 // WithoutPassword returns rawURL, which may not be a URL, without what may be secret.

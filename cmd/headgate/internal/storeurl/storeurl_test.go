@@ -37,6 +37,17 @@ func TestOpen(t *testing.T) {
 		}
 		s.Close()
 	}
+	for url, want := range map[string]string{
+		"localhost:6379":       `headgate: store is "localhost:6379"; want a scheme; did you mean redis://localhost:6379?`,
+		"[::1]:6379":           `headgate: store is "[::1]:6379"; want a scheme; did you mean redis://[::1]:6379?`,
+		"localhost:hush":       `headgate: store is "localhost:hush"; want ` + Want,
+		"hush@localhost:6379":  `headgate: store is "...@localhost:6379"; want ` + Want,
+		":hush@localhost:6379": `headgate: store is "...@localhost:6379"; want ` + Want,
+	} {
+		if _, err := Open(url); err == nil || err.Error() != want {
+			t.Errorf("%s:\n got %v\nwant %s", url, err, want)
+		}
+	}
 	_, err := Open("postgres://u:secret@h")
 	if _, ok := errors.AsType[*headgate.InvalidError](err); !ok || strings.Contains(err.Error(), "secret") {
 		t.Errorf("another scheme: %v", err)

@@ -1,0 +1,60 @@
+package redisstore_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// An error of a server that does not fit the URL says which one does.
+func TestErrorsNameTheURLThatFits(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	start := func(args ...string) string { return redistest.Start(t, args...).Addr }
+	for _, c := range []struct {
+		name, url, keys, want string
+	}{
+		{"a node of a Cluster", "redis://" + cluster.Addrs[0], "a", "; this is a Cluster: use redis+cluster://"}, // "a" is on another node
+		{"a single server", "redis+cluster://" + start(), "a", "ERR This instance has cluster support disabled; this is a single server: use redis://"},
+		{"no EVALSHA", "redis://" + start("--rename-command", "EVALSHA", ""), "a", "; the server, or a proxy before it, lacks this command: allow EVALSHA and EVAL"},
+		{"no EVAL", "redis://" + start("--rename-command", "EVAL", ""), "a", "; the server, or a proxy before it, lacks this command: allow EVALSHA and EVAL"},
+		{"no MGET", "redis://" + start("--rename-command", "MGET", ""), "a b", "; the server does not let scripts call one of EVALSHA, EVAL, MGET, EXISTS, GET, SET, SETRANGE, PTTL, DEL and TIME: allow them"},
+	} {
+		t.Run(c.name, func(t *testing.T) { checkAdvice(t, c.url, c.keys, c.want) })
+	}
+}
+
+// So does an error of a connection with TLS to a port without it, or the other way round.
+func TestErrorsNameTLS(t *testing.T) {
+	withTLS, _ := redistest.StartTLS(t)
+	for _, c := range []struct {
+		name, url, want string
+	}{
+		{"plain to TLS", "redis://" + withTLS.Addr, "; the connection was closed; if it always is: a port with TLS needs rediss instead of redis in the URL, and behind a proxy that refuses HELLO or scripts, such as twemproxy, name the Redis itself"},
+		{"TLS to plain", "rediss://" + redistest.Start(t).Addr, "redis instead of rediss in the URL"},
+		{"an authority that is not known", "rediss://" + withTLS.Addr, "; name a file with the certificate of the server's authority in SSL_CERT_FILE, or set TLSConfig"},
+	} {
+		t.Run(c.name, func(t *testing.T) { checkAdvice(t, c.url, "a", c.want) })
+	}
+}
+
+// checkAdvice checks the error of the store at url: one line with what to do, without the arguments
+// of a command.
+func checkAdvice(t *testing.T, url, keys, want string) {
+	t.Helper()
+	s, err := redisstore.Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var rs []headgate.Request
+	for key := range strings.FieldsSeq(keys) {
+		rs = append(rs, headgate.Request{Key: key, Limit: parse(t, "10/s"), Cost: 1})
+	}
+	err = s.TakeAll(t.Context(), rs, make([]headgate.Decision, len(rs)))
+	if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n\x05") || strings.Contains(err.Error(), "beginning with") {
+		t.Errorf("error %v\nwant one line with %q, without arguments", err, want)
+	}
+}
