@@ -109,7 +109,7 @@ REDISES ?=
 check: REDISES = redis-newest valkey-newest redis-32bit
 
 .PHONY: redises
-redises: ## Run the Redis tests with other versions of Redis and Valkey (half an hour)
+redises: ## Run the Redis tests with other versions of Redis and Valkey (a quarter of an hour)
 	@scripts/redises $(REDISES)
 
 # What somebody imports. The tests of 32 bits need a processor that runs programs of 32 bits.
