@@ -75,7 +75,8 @@ func clientAdvices(client redis.UniversalClient) (all []redisscript.Advice) {
 	if _, ok := client.(*redis.ClusterClient); ok {
 		return append(all, []redisscript.Advice{
 			{Prefix: "This instance has cluster support disabled",
-				Text: "this is a single server: use " + scheme + "://"},
+				Text: "this is a single server: use " + scheme + "://, or for a proxy of several " +
+					scheme + "+proxy://"},
 			{Prefix: "MOVED", Text: "the slot is moving: try again"},
 		}...)
 	}

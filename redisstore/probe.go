@@ -43,9 +43,8 @@ func (p *probe) ran(script algorithms, loaded bool) {
 	}
 }
 
-// The time is an argument, so that it works without TIME.
 var probeScript = sync.OnceValue(func() redisscript.Script {
-	return redisscript.New(file("prelude") + "return {redis.call('EXISTS', spread(KEYS))}")
+	return redisscript.New(file("probe"))
 })
 
 // usable returns an error if the server cannot be used, or cannot be reached. Any other error of
@@ -95,7 +94,7 @@ func (s *Store) seenTogether() (int64, error) {
 	if _, err := pipe.Exec(ctx); err != nil {
 		return 0, err
 	}
-	seen, err := probeScript().Run(ctx, s.client, names, []any{"", "", 1})
+	seen, err := probeScript().Run(ctx, s.client, names, nil)
 	if err == nil && len(seen) != 1 {
 		err = fmt.Errorf("a probe returned %d numbers, want 1", len(seen))
 	}
