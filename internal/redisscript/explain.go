@@ -84,8 +84,8 @@ func reason(err error) string {
 	return strings.TrimSuffix(text, ".")
 }
 
-// withoutPlace cuts the place in the script. Redis 6.2 puts it before the text, and newer servers put
-// it after the text.
+// withoutPlace cuts the place in the script. Redis 6.2 puts it before the text, with a "-" before
+// some codes, and newer servers put it after the text.
 func withoutPlace(text string) string {
 	const place = "@user_script:"
 	i := strings.LastIndex(text, place)
@@ -93,7 +93,7 @@ func withoutPlace(text string) string {
 		return text
 	}
 	if _, after, ok := strings.Cut(text[i+len(place):], ": "); ok {
-		return after
+		return strings.TrimPrefix(after, "-")
 	}
 	if end := strings.LastIndex(text[:i], " script: "); end >= 0 {
 		return text[:end]

@@ -106,6 +106,10 @@ func TestExplain(t *testing.T) {
 	if text := explained6.Error(); text != "me: The user may not; ask" {
 		t.Error(text)
 	}
+	full := errors.New("ERR Error running script (call to f_2d): @user_script:5: @user_script: 5: -OOM no: room") // Redis 6.2
+	if text := redisscript.Explain("me", full, nil).Error(); text != "me: OOM no: room; the server is out of memory: raise its maxmemory" {
+		t.Error(text)
+	}
 	if again := redisscript.Explain("you", explained, nil); again.Error() != explained.Error() {
 		t.Error(again)
 	}
