@@ -24,7 +24,6 @@ type batch struct {
 	packed   []byte        // the limits
 	requests []byte
 	err      error // why none was decided
-	script   algorithms
 	run      redisscript.Run
 }
 
@@ -188,15 +187,13 @@ func (b *batch) prepare(now int64) {
 	if now != 0 {
 		b.set |= slowPath
 	}
-	b.script = b.set
 	if r := b.lone(); r != nil {
-		b.script |= lone
 		force := int64(0)
 		if r.Forced() {
 			force = 1
 		}
 		b.packed = number(number(appendLimit(b.packed[:0], r.Limit, 0), within(r), 7), force, 1)
-		b.run.Prepare(scriptFor(b.script), b.names.all, now, answerSize, b.packed)
+		b.run.Prepare(scriptFor(b.set|lone), b.names.all, now, answerSize, b.packed)
 		return
 	}
 	p := b.packed[:0]
@@ -204,7 +201,7 @@ func (b *batch) prepare(now int64) {
 		p = appendLimit(append(p, byte(l.Algorithm())), l, b.times[i+1])
 	}
 	b.packed = p
-	b.run.Prepare(scriptFor(b.script), b.names.all, now, b.answerSize(), b.packed, b.requests)
+	b.run.Prepare(scriptFor(b.set), b.names.all, now, b.answerSize(), b.packed, b.requests)
 }
 
 // lone returns the request of b if it is the only one and plain, so that lone.lua decides it.

@@ -101,7 +101,9 @@ func (s *Store) run(batches []*batch, now int64) {
 	}
 	redisscript.Send(context.Background(), s.client, runs...)
 	for _, b := range batches {
-		s.probe.ran(b.script, b.run.Loaded())
+		if b.run.Loaded() {
+			s.probe.next.Store(0) // it may be another server than before
+		}
 		text, err := b.run.Reply()
 		if b.answer(text, err); err == nil && !s.known.Load() {
 			s.known.Store(true)

@@ -19,6 +19,9 @@ func (s *Store) QueueLimit() int { return s.queueLimit }
 // SetPatience sets after which time a batch is waited for no longer.
 func (s *Store) SetPatience(d time.Duration) { s.patience = d }
 
+// ProbeNext makes it time for a probe, as a minute after the last one.
+func (s *Store) ProbeNext() { s.probe.next.Store(1) }
+
 // SkipProbe leaves the server unprobed, for tests that count commands, or hold them up.
 func (s *Store) SkipProbe() { s.probe.client = nil }
 

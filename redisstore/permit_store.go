@@ -55,7 +55,7 @@ func (s *Store) ReleasePermit(ctx context.Context, r concurrency.Request) (held 
 // have been missed. Behind a proxy, watchers are notified every 100 ms instead.
 func (s *Store) WatchPermits(key string, wake chan<- struct{}) (stop func()) {
 	if s.proxy {
-		return every(proxyInterval, wake)
+		return everyInterval(wake)
 	}
 	return s.listener.watch(s.client, s.key(key, permitsID), wake)
 }
@@ -63,11 +63,11 @@ func (s *Store) WatchPermits(key string, wake chan<- struct{}) (stop func()) {
 // A caller that waits behind a proxy gets a released permit half of this later, on average.
 const proxyInterval = 100 * time.Millisecond
 
-// every sends to wake, without blocking, at intervals until stop is called.
-func every(interval time.Duration, wake chan<- struct{}) (stop func()) {
+// everyInterval sends to wake, without blocking, until stop is called.
+func everyInterval(wake chan<- struct{}) (stop func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
-		ticker := time.NewTicker(interval)
+		ticker := time.NewTicker(proxyInterval)
 		defer ticker.Stop()
 		for {
 			select {

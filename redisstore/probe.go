@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/headgate/headgate/internal/redisscript"
 	"github.com/redis/go-redis/v9"
@@ -19,28 +19,23 @@ import (
 // itself, and asks one script how many of them it sees.
 
 const (
-	// Two servers share out this many keys: all are on one of them in 1 of 2^19 probes.
+	// Two servers of equal shares have this many keys: all are on one of them in 1 of 2^19 probes.
 	probeKeys = 20
 
 	probeExpiry = "10000" // milliseconds
+
+	// Another process may load the scripts on a server that is new behind a proxy, so that this one
+	// does not notice. So it probes again at intervals.
+	probeInterval = time.Minute
+
+	// After an answer that says nothing about the keys, the next probe comes after this time.
+	probePause = time.Second
 )
 
 // probe is what a store knows about the server of its client.
 type probe struct {
 	client *redis.Client // nil: it sends each key to the right server by itself
-	mu     sync.Mutex    // held while keys are written and counted
-	passed atomic.Bool
-	known  [1 << 8]atomic.Bool // the scripts that a server has run
-}
-
-// ran notes that a server ran a script. If the server had to load one that was known, it may be
-// another server than before, so the next request is preceded by a probe.
-func (p *probe) ran(script algorithms, loaded bool) {
-	if known := &p.known[script]; !known.Load() {
-		known.Store(true)
-	} else if loaded {
-		p.passed.Store(false)
-	}
+	next   atomic.Int64  // when to probe again, in microseconds since the Unix epoch
 }
 
 var probeScript = sync.OnceValue(func() redisscript.Script {
@@ -48,65 +43,69 @@ var probeScript = sync.OnceValue(func() redisscript.Script {
 })
 
 // usable returns an error if the server cannot be used, or cannot be reached. Any other error of
-// the server is left to the request that follows, and the server is probed again for the next one.
+// the server is left to the request that follows.
 func (s *Store) usable() error {
-	p := &s.probe
-	if p.client == nil || p.passed.Load() {
+	p, now := &s.probe, time.Now()
+	next := p.next.Load()
+	if p.client == nil || now.UnixMicro() < next {
 		return nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.passed.Load() {
-		return nil
+	if next != 0 && !p.next.CompareAndSwap(next, now.Add(probeInterval).UnixMicro()) {
+		return nil // another trip probes
 	}
 	seen, err := s.seenTogether()
+	_, answered := errors.AsType[redis.Error](err)
 	switch {
 	case err == nil && seen == probeKeys:
-		p.passed.Store(true)
+		p.next.Store(now.Add(probeInterval).UnixMicro())
+		return nil
 	case err == nil && s.proxy:
-		return &unusableError{errors.New("the proxy sends keys that are equal in braces to " +
+		err = &unusableError{errors.New("the proxy sends keys that are equal in braces to " +
 			"several servers: let it hash only what is in braces; Envoy: enable_hashtagging")}
 	case err == nil:
-		return &unusableError{errors.New("one script does not reach all keys: this is a proxy " +
+		err = &unusableError{errors.New("one script does not reach all keys: this is a proxy " +
 			"that routes by key: use redis+proxy:// (Options.Proxy), or name the server behind it")}
-	case redis.HasErrorPrefix(err, "CROSSSLOT"), redis.HasErrorPrefix(err, "MOVED"),
-		redis.HasErrorPrefix(err, "BITS"):
-		return &unusableError{err}
-	case !isAnswer(err):
-		return err
+	case redis.HasErrorPrefix(err, "CROSSSLOT"), redis.HasErrorPrefix(err, "MOVED"):
+		err = &unusableError{err}
+	case answered && !redis.HasErrorPrefix(err, "BITS"):
+		p.next.Store(now.Add(probePause).UnixMicro())
+		return nil
 	}
-	return nil
+	p.next.Store(0)
+	return err
 }
 
 // seenTogether writes the keys of a probe, and returns how many of them one script sees.
 func (s *Store) seenTogether() (int64, error) {
-	ctx, id := context.Background(), rand.Text()
-	names := make([]string, probeKeys)
-	pipe := s.probe.client.Pipeline()
+	id, names := rand.Text(), make([]string, probeKeys)
 	for i := range names {
 		key, name := id+strconv.Itoa(i), ":@probe"
 		if s.proxy {
 			key, name = id, name+strconv.Itoa(i)
 		}
 		names[i] = s.prefix + "{" + key + "}" + name
-		_ = pipe.Process(ctx, redisscript.Once(ctx, "set", names[i], "", "px", probeExpiry))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	ctx := context.Background()
+	if err := s.writeProbe(ctx, names); err != nil {
 		return 0, err
 	}
 	seen, err := probeScript().Run(ctx, s.client, names, nil)
-	if err == nil && len(seen) != 1 {
-		err = fmt.Errorf("a probe returned %d numbers, want 1", len(seen))
-	}
-	if err != nil {
+	if err != nil || len(seen) != 1 {
 		return 0, err
 	}
 	return seen[0], nil
 }
 
-func isAnswer(err error) bool {
-	_, ok := errors.AsType[redis.Error](err)
-	return ok
+// writeProbe writes names by a connection of the client's pool. Its pipelines have another pool.
+func (s *Store) writeProbe(ctx context.Context, names []string) error {
+	conn := s.probe.client.Conn()
+	defer conn.Close()
+	pipe := conn.Pipeline()
+	for _, name := range names {
+		_ = pipe.Process(ctx, redisscript.Once(ctx, "set", name, "", "px", probeExpiry))
+	}
+	_, err := pipe.Exec(ctx)
+	return err
 }
 
 // unusableError is the error of a server that a store cannot use.

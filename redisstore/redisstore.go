@@ -12,9 +12,9 @@
 // denial writes nothing, unless the numbers of the limit have changed so that the state is needed
 // for longer. The package supports Redis 6.2 and newer: single servers, Cluster and Sentinel.
 //
-// Before its first request, and after a server has lost its scripts, a store checks with a few keys
-// that expire within 10 seconds whether one script reaches all its keys. If not, or if the server
-// is a 32-bit program, calls fail with an error that wraps [errors.ErrUnsupported].
+// Before its first request, after a server did not know a script, and once a minute, a store checks
+// with a few keys that expire within 10 seconds whether one script reaches all its keys. If not, or
+// if the server is a 32-bit program, calls fail with an error that wraps [errors.ErrUnsupported].
 //
 // A call returns at once when its context ends. If its request was not sent, nothing is charged,
 // and the error is [ErrNotSent]. A request that was sent, or waits for a connection, may still be
@@ -91,9 +91,12 @@ var _ headgate.Store = (*Store)(nil)
 // seconds if the server does not answer, and after up to 30 if it must connect first. The client's
 // retries of dials apply, and its retries of commands do not.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
+	one, _ := client.(*redis.Client)
 	switch {
 	case redisscript.IsNil(client):
 		return nil, invalid("client", "nil", "a go-redis client")
+	case o.Proxy && one == nil:
+		return nil, invalid("proxy", "true with a client of several servers", "a *redis.Client")
 	case strings.ContainsAny(o.Prefix, "{}"):
 		return nil, invalid("prefix", strconv.Quote(o.Prefix),
 			"a text without braces, which mark the part of a key that a Cluster hashes")
@@ -108,7 +111,6 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 		patience:   defaultPatience,
 	}
 	s.advices = advices(client, s.prefix, commands)
-	one, _ := client.(*redis.Client)
 	s.probe.client, s.proxy, s.single = one, o.Proxy, one != nil && !o.Proxy
 	s.common = &queue{store: s}
 	return s, nil

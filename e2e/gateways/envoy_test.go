@@ -4,6 +4,8 @@ package gateways
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -148,6 +150,50 @@ func TestRedisProxyIsRefused(t *testing.T) {
 			t.Errorf("%d servers: %v\n%s", n, err, out)
 		}
 	}
+}
+
+// Two servers with redis+proxy:// share a limit and a ban.
+func TestServeBehindRedisProxy(t *testing.T) {
+	envoy, _ := startEnvoy(t, 2)
+	dir := directory(t)
+	rules := "rules:\n  - {name: day, key: [ip], limits: [5/d]}\n"
+	if err := os.WriteFile(filepath.Join(dir, "headgate.yaml"), []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store := "redis+proxy://" + envoy
+	instances := []string{startHeadgate(t, dir, "--store", store), startHeadgate(t, dir, "--store", store)}
+	send := func(i int, method, path, body string) (status int, answer string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+instances[i]+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer got.Body.Close()
+		text, err := io.ReadAll(got.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.StatusCode, string(text)
+	}
+	const take = `{"rule": "day", "key": "ip:192.0.2.1"}`
+	for i := range 2 {
+		want := `"remaining":` + strconv.Itoa(4-i)
+		if _, answer := send(i, http.MethodPost, "/v1/take", take); !strings.Contains(answer, want) {
+			t.Errorf("instance %d: %s; want %s", i, answer, want)
+		}
+	}
+	ban := `{"rule": "day", "key": "ip:192.0.2.1", "ban": true}`
+	if status, answer := send(0, http.MethodPut, "/v1/overrides", ban); status >= 300 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	until(t, "the other instance knows the ban", func() bool {
+		_, answer := send(1, http.MethodPost, "/v1/take", take)
+		return strings.Contains(answer, `"allowed":false`)
+	})
 }
 
 func openProxied(t *testing.T, envoy string) *redisstore.Store {

@@ -202,8 +202,16 @@ func (s *stores) ping(ctx context.Context) error {
 func (s *stores) usable() error {
 	ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
 	defer cancel()
-	if err := s.ping(ctx); errors.Is(err, errors.ErrUnsupported) {
-		return err
+	if s.redis == nil {
+		return nil
+	}
+	if err := s.redis.Ping(ctx); errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	if second, ok := s.perSecond.(*redisstore.Store); ok {
+		if err := second.Ping(ctx); errors.Is(err, errors.ErrUnsupported) {
+			return fmt.Errorf("REDIS_PERSECOND_URL: %w", err)
+		}
 	}
 	return nil
 }
