@@ -18,6 +18,7 @@ func TestErrorsNameTheURLThatFits(t *testing.T) {
 	}{
 		{"a node of a Cluster", "redis://" + cluster.Addrs[0], "a", "; this is a Cluster: use redis+cluster://"}, // "a" is on another node
 		{"a single server", "redis+cluster://" + start(), "a", "ERR This instance has cluster support disabled; this is a single server: use redis://"},
+		{"a server that is no Sentinel", "redis+sentinel://" + start() + "/m", "a", "ERR unknown command 'sentinel'; this is not a Sentinel: use redis:// or redis+cluster://"},
 		{"no EVALSHA", "redis://" + start("--rename-command", "EVALSHA", ""), "a", "; the server, or a proxy before it, lacks this command: allow EVALSHA and EVAL"},
 		{"no EVAL", "redis://" + start("--rename-command", "EVAL", ""), "a", "; the server, or a proxy before it, lacks this command: allow EVALSHA and EVAL"},
 		{"no MGET", "redis://" + start("--rename-command", "MGET", ""), "a b", "; the server does not let scripts call one of EVALSHA, EVAL, MGET, EXISTS, GET, SET, SETRANGE, PTTL, DEL and TIME: allow them"},

@@ -26,6 +26,8 @@ var advices = []Advice{
 	{Prefix: "WRONGPASS", Text: "check the user and the password"},
 	{Prefix: "BITS", Text: "use a 64-bit Redis or Valkey"},
 	{Prefix: "MOVED", Text: "this is a node of a Cluster: use a client for a Cluster"},
+	{Part: "sentinels specified in configuration are unreachable: ERR unknown command",
+		Text: "this is not a Sentinel: use redis:// or redis+cluster://"},
 	{Prefix: "unknown command", Text: "the server, or a proxy before it, lacks this command: " +
 		"allow EVALSHA and EVAL, and CLUSTER for redis+cluster://, or use another server"},
 	{Part: "'struct'", Text: "the Lua of this server has no struct library, as in miniredis: " +

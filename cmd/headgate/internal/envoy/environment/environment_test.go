@@ -94,6 +94,27 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// No client sends CLIENT SETINFO, which the user of docs/redis.md may not do.
+func TestClientsSendNoIdentity(t *testing.T) {
+	for _, kind := range []string{"SINGLE", "CLUSTER", "SENTINEL"} {
+		client, err := (&Redis{Type: kind, Addresses: []string{"h:1"}, Master: "m"}).Client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		off := false
+		switch c := client.(type) {
+		case *redis.Client:
+			off = c.Options().DisableIdentity
+		case *redis.ClusterClient:
+			off = c.Options().DisableIdentity
+		}
+		if !off {
+			t.Errorf("%s: the client sends its identity", kind)
+		}
+		client.Close()
+	}
+}
+
 func TestWrong(t *testing.T) {
 	for pair, want := range map[string]string{
 		"PORT=x":                      `PORT is "x"; want a whole number, 0 or more`,

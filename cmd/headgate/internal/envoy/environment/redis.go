@@ -82,6 +82,7 @@ func (r *Redis) Client() (redis.UniversalClient, error) {
 		MasterName: r.Master, SentinelUsername: sentinelUser, SentinelPassword: sentinelPassword,
 		DialTimeout: r.Timeout, ReadTimeout: r.Timeout, WriteTimeout: r.Timeout,
 		TLSConfig: config, ContextTimeoutEnabled: true, DialerRetries: dials,
+		DisableIdentity: true, // which users with few rights may not send
 	}
 	switch r.Type {
 	case "CLUSTER":
