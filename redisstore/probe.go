@@ -16,7 +16,7 @@ import (
 // A script gets the keys of many callers. What looks like one server may be a proxy that sends a
 // script to the server of its first key, where the states of its other keys are not: each limit
 // would be granted once by each server, without an error. So a store writes some keys, each by
-// itself, and asks one script how many of them it sees.
+// itself, and has one script delete those that it sees.
 
 const (
 	// Two servers of equal shares have this many keys: all are on one of them in 1 of 2^19 probes.

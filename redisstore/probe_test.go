@@ -153,7 +153,7 @@ func TestAChangedServerIsProbedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := servers[0].Do(t.Context(), "INFO", "commandstats"); err != nil || !strings.Contains(got, "cmdstat_exists:calls=2,") {
+	if got, err := servers[0].Do(t.Context(), "INFO", "commandstats"); err != nil || !strings.Contains(got, "cmdstat_del:calls=2,") {
 		t.Errorf("want two probes: one before the first request, and one after that loaded its script: %s, %v", got, err)
 	}
 	proxy.servers = append(proxy.servers, direct(t, servers[1].Addr)) // now a proxy of two

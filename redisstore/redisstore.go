@@ -13,8 +13,8 @@
 // for longer. The package supports Redis 6.2 and newer: single servers, Cluster and Sentinel.
 //
 // Before its first request, after a server did not know a script, and once a minute, a store checks
-// with a few keys that expire within 10 seconds whether one script reaches all its keys. If not, or
-// if the server is a 32-bit program, calls fail with an error that wraps [errors.ErrUnsupported].
+// with a few keys, which it deletes, whether one script reaches all its keys. If not, or if the
+// server is a 32-bit program, calls fail with an error that wraps [errors.ErrUnsupported].
 //
 // A call returns at once when its context ends. If its request was not sent, nothing is charged,
 // and the error is [ErrNotSent]. A request that was sent, or waits for a connection, may still be
