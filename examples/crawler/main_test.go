@@ -49,7 +49,7 @@ func TestQueuesAreFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{Server: &httptest.Server{URL: "http://host"}, begun: time.Now()}
 		network := make(pipes)
-		server := &http.Server{Handler: h.pages()}
+		server := &http.Server{Handler: h.pages(), ReadHeaderTimeout: time.Minute}
 		go func() { _ = server.Serve(network) }()
 		defer server.Close()
 		base := &http.Transport{DialContext: network.dial}

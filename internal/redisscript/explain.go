@@ -77,8 +77,8 @@ func (e *serverError) Unwrap() error { return e.err }
 
 func (e *serverError) Error() string { return e.text }
 
-// reason returns the text of err as one line, without what servers add for their own developers: the
-// place in the script, a stack, and the arguments of a command, which may be any bytes.
+// reason returns the text of err as one line, without what servers add for their own developers:
+// the place in the script, a stack, and the arguments of a command, which may be any bytes.
 func reason(err error) string {
 	text := withoutPlace(err.Error())
 	text, _, _ = strings.Cut(text, ", with args beginning with: ")
