@@ -23,7 +23,7 @@ const consoleToken = "0123456789abcdef"
 // instanceOf makes a server on a Redis, with a console that may act.
 func instanceOf(t *testing.T, redis *redistest.Server, log *buffer) *server {
 	t.Helper()
-	s := newTestServer(t, "store: redis://"+redis.Addr+"\napi: {tokens: ["+consoleToken+"]}\n"+
+	s := newTestServer(t, "store: redis://"+redis.Addr+redistest.Patient+"\napi: {tokens: ["+consoleToken+"]}\n"+
 		"rules: [{name: login, key: ip, limits: 2/h}]\n", log)
 	s.api.Listen(&net.TCPAddr{IP: net.IPv6loopback})
 	s.follow(t)

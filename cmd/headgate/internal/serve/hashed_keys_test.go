@@ -58,11 +58,11 @@ func useKeys(t *testing.T, secret string) {
 	file := write(t, filepath.Join(t.TempDir(), "rules.yaml"), hashedRules)
 	var log buffer
 	o := Options{
-		Files: []string{file}, Store: "redis://" + redis.Addr, KeySecret: secret,
+		Files: []string{file}, Store: "redis://" + redis.Addr + redistest.Patient, KeySecret: secret,
 		Log: slog.New(slog.NewTextHandler(&log, nil)), LogDecisions: 1,
 	}
 	a, b := serveHTTP(t, o), serveHTTP(t, o)
-	useAll(t, a, b)
+	useAll(t, a, b, redis.Addr)
 	held := map[string]string{}
 	isClear := func(part string) bool {
 		for name, text := range held {
@@ -147,7 +147,7 @@ func startsEmpty(t *testing.T, s, old *running) {
 }
 
 // useAll uses every kind of key on two instances that share a Redis.
-func useAll(t *testing.T, a, b *running) {
+func useAll(t *testing.T, a, b *running, addr string) {
 	t.Helper()
 	viewer := b.stream()
 	must := func(s *running, want int, method, path, body string) {
@@ -187,7 +187,7 @@ func useAll(t *testing.T, a, b *running) {
 		}
 	}
 	until(t, "a history", func() bool {
-		for name := range contents(t, strings.TrimPrefix(a.o.Store, "redis://")) {
+		for name := range contents(t, addr) {
 			if strings.Contains(name, "history:") {
 				return true
 			}
