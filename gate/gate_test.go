@@ -89,8 +89,8 @@ func TestGateIsNotEarlyByARealClock(t *testing.T) {
 			if err := g.Wait(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if took, want := time.Since(start), time.Duration(i/c.n)*period; took < want {
-				t.Errorf("%d a period: action %d passes after %s; want at least %s", c.n, i, took, want)
+			if took, least := time.Since(start), time.Duration(i/c.n)*period; took < least {
+				t.Errorf("%d a period: action %d passes after %s; want %s", c.n, i, took, least)
 			}
 		}
 	}

@@ -241,11 +241,12 @@ func TestCostBelowZero(t *testing.T) {
 	})
 }
 
-// A client within the limits of a server is never denied: by call and by message. The bubble has one
-// time for both, so that no message is late on its way.
+// A client within the limits of a server is never denied: by call and by message. The bubble has
+// one time for both, so that no message is late on its way.
 func TestClientAndServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := newServer(t, newLimiter(t, headgate.NewMemory(), "10/s burst 1"), grpclimit.Options{})
+		limit := newLimiter(t, headgate.NewMemory(), "10/s burst 1")
+		server := newServer(t, limit, grpclimit.Options{})
 		desc := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
 		client := newLimiter(t, headgate.NewMemory(), "10/s burst 1")
 		paced := newClient(t, client, grpclimit.ClientOptions{})

@@ -35,8 +35,8 @@ func newFleet(t *testing.T, a *api, text string, o httplimit.TransportOptions) [
 	return fleet
 }
 
-// One process is asked for a pause, and all keep it: calls that cannot wait for its end fail at once,
-// others are sent after it. Another host is called meanwhile.
+// One process is asked for a pause, and all keep it: calls that cannot wait for its end fail at
+// once, others are sent after it. Another host is called meanwhile.
 func TestFleetPauses(t *testing.T) {
 	t.Parallel()
 	a := &api{answer: func(r *http.Request) *http.Response {
@@ -50,7 +50,8 @@ func TestFleetPauses(t *testing.T) {
 	for i, client := range fleet {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if got := call(ctx, client, "http://api.example/"); !strings.HasSuffix(got, "after the deadline") {
+		got := call(ctx, client, "http://api.example/")
+		if !strings.HasSuffix(got, "after the deadline") {
 			t.Errorf("process %d calls during the pause: %s", i, got)
 		}
 		if got := call(ctx, client, "http://other.example/"); got != "200" {
@@ -62,8 +63,9 @@ func TestFleetPauses(t *testing.T) {
 	var all sync.WaitGroup
 	for _, client := range fleet {
 		all.Go(func() {
-			if got := call(t.Context(), client, "http://third.example/"); got != "200" || time.Since(begun) < time.Second {
-				t.Errorf("%s after %s", got, time.Since(begun))
+			got := call(t.Context(), client, "http://third.example/")
+			if took := time.Since(begun); got != "200" || took < time.Second {
+				t.Errorf("%s after %s", got, took)
 			}
 		})
 	}

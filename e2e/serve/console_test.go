@@ -240,7 +240,7 @@ func agree(t *testing.T, servers []*server, views []*viewer) {
 			least := before(samples[place], r.At) - after(samples[place], first.came) - slack
 			most := after(samples[place], r.came) - before(samples[place], first.At) + slack
 			if counted < least || counted > most {
-				t.Errorf("instance %d: %.0f decisions in %d ms; want %.0f to %.0f, as in Prometheus",
+				t.Errorf("instance %d: %.0f decisions in %d ms; Prometheus has %.0f to %.0f",
 					place, counted, r.At-first.At, least, most)
 			}
 		}
@@ -281,8 +281,10 @@ func isFleet(t *testing.T, shown [][]state) {
 			for _, i := range s.Instances {
 				sum += i.Rate
 			}
-			if got, off := s.decided(), 0.1*float64(len(s.Instances)*len(s.Rules)); math.Abs(got-sum) > off {
-				t.Errorf("instance %d: the rules decide %.1f a second, the instances %.1f", place, got, sum)
+			rounded := 0.1 * float64(len(s.Instances)*len(s.Rules))
+			if got := s.decided(); math.Abs(got-sum) > rounded {
+				t.Errorf("instance %d: the rules decide %.1f a second, the instances %.1f",
+					place, got, sum)
 			}
 			if len(s.Instances) < 2 {
 				continue // the machine stood still for so long that the other one counts as gone
@@ -291,7 +293,7 @@ func isFleet(t *testing.T, shown [][]state) {
 			if rate, ok := own[other.At]; ok {
 				compared++
 				if rate != other.Rate {
-					t.Errorf("instance %d shows %.1f decisions a second of the other, which shows %.1f",
+					t.Errorf("instance %d shows a rate of %.1f of the other, which shows %.1f",
 						place, other.Rate, rate)
 				}
 			}

@@ -43,8 +43,9 @@ func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
-// Neither queue keeps the other one waiting: many fast pages come between the first slow one and the
-// last, and slow pages are done long before the fast ones are. The whole limit of the host is used.
+// Neither queue keeps the other one waiting: many fast pages come between the first slow one and
+// the last, and slow pages are done long before the fast ones are. The whole limit of the host is
+// used.
 func TestQueuesAreFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{Server: &httptest.Server{URL: "http://host"}, begun: time.Now()}
@@ -60,8 +61,9 @@ func TestQueuesAreFair(t *testing.T) {
 		}
 		done := make(chan string, 100)
 		c.done = func(url string) { done <- url }
+		hosts := []*host{h}
 		reports, err := c.crawl(t.Context(),
-			queue{"fast", pages([]*host{h}, "fast", 40)}, queue{"slow", pages([]*host{h}, "slow", 10)})
+			queue{"fast", pages(hosts, "fast", 40)}, queue{"slow", pages(hosts, "slow", 10)})
 		if err != nil || reports[0].pages != 40 || reports[1].pages != 10 {
 			t.Fatalf("%+v, %v", reports, err)
 		}

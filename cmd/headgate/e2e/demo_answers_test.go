@@ -109,9 +109,10 @@ func TestLateAnswers(t *testing.T) {
 	}
 }
 
-// slowClock makes the clock of a page eight times as slow. A line that the page shows for 10 seconds
-// is there for longer than the test waits.
-var slowClock = atStart(`const clock = performance.now.bind(performance); performance.now = () => clock() / 8`)
+// slowClock makes the clock of a page eight times as slow. A line that the page shows for 10
+// seconds is there for longer than the test waits.
+var slowClock = atStart(`const clock = performance.now.bind(performance);
+	performance.now = () => clock() / 8`)
 
 // What was decided is said in words, until it is no longer the last.
 func TestDecisionInWords(t *testing.T) {
@@ -136,7 +137,8 @@ func TestDecisionInWords(t *testing.T) {
 		p.click("#one")
 		p.until("one is decided", `document.querySelector("#status").textContent.includes("Right: ALLOWED")`)
 		next()
-		p.until("it is not the last after "+name, `!document.querySelector("#status").textContent.includes("Right:")`)
+		p.until("it is not the last after "+name,
+			`!document.querySelector("#status").textContent.includes("Right:")`)
 	}
 }
 
