@@ -177,7 +177,7 @@ func TestConsoleUnderLoad(t *testing.T) {
 	}
 	views := []*viewer{watch(t, clients[0]), watch(t, clients[1])}
 	late := &lateness{}
-	requests := pick(200, 2000)
+	requests := pick(100, 2000)
 	l := start(clients, requests, late, mixed(context.WithoutCancel(t.Context())))
 	defer func() {
 		for _, r := range l.stop() {
