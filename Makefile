@@ -39,7 +39,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: test gateways grpc-js alerts upstream race cross lint fix-check tidy-check fmt-check vuln fuzz bench-quick release-check api-check soak redises ## Do all that CI does
+check: test gateways grpc-js alerts upstream race cross lint fix-check tidy-check fmt-check vuln fuzz bench-quick release-check api-check soak newest ## Do all that CI does
 
 DEPS = scripts/deps redis cc chromium python node curl grpcio lua h2load
 
@@ -104,13 +104,13 @@ race: deps ## Run the tests with goroutines of their own, shortened, under the r
 	@test -n "$(RACE)" && CGO_ENABLED=1 go test -race -short -p $(BUSY) $(TESTFLAGS) $(RACE)
 	@CGO_ENABLED=1 go test -race -short -timeout 30m $(TESTFLAGS) ./e2e/chaos
 
-# The servers of redises, by their names in scripts/redises. If it is empty, all of them.
-REDISES ?=
-check: REDISES = redis-newest valkey-newest redis-32bit
-
 .PHONY: redises
-redises: ## Run the Redis tests with other versions of Redis and Valkey (a quarter of an hour)
-	@scripts/redises $(REDISES)
+redises: deps ## Run the Redis tests with other versions of Redis and Valkey (a quarter of an hour)
+	@scripts/redises
+
+.PHONY: newest
+newest: deps ## Run the Redis tests with the newest Redis and Valkey, and with 32 bits (minutes)
+	@scripts/redises redis-newest valkey-newest redis-32bit
 
 # What somebody imports. The tests of 32 bits need a processor that runs programs of 32 bits.
 LIBRARY = . ./internal/algorithm ./internal/memtable ./internal/usage ./gate ./concurrency ./denycache \

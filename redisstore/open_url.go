@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -90,7 +89,7 @@ func parseURL(rawURL string) (u *url.URL, kind string, err error) {
 	plain, kind, _ := strings.Cut(strings.ToLower(scheme), "+")
 	switch {
 	case !ok:
-		return nil, "", invalid("store URL", "without a scheme"+didYouMean(rawURL), wantURL)
+		return nil, "", invalid("store URL", "without a scheme", wantURL)
 	case plain != "redis" && plain != "rediss",
 		!slices.Contains([]string{"", "cluster", "sentinel", "proxy"}, kind):
 		return nil, "", invalid("store URL", "of scheme "+strconv.Quote(scheme), wantURL)
@@ -117,16 +116,6 @@ func parseURL(rawURL string) (u *url.URL, kind string, err error) {
 	}
 	u.RawQuery = query.Encode()
 	return u, kind, nil
-}
-
-// didYouMean suggests the URL of rawURL, if that is host:port and cannot contain a password.
-func didYouMean(rawURL string) string {
-	host, port, err := net.SplitHostPort(rawURL)
-	if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil ||
-		strings.ContainsAny(host, "@/?#, ") {
-		return ""
-	}
-	return " (did you mean redis://" + rawURL + "?)"
 }
 
 // takeOptions removes the parameters of [Options] from the query of u, and checks its numbers.

@@ -45,8 +45,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		"redis://:p ss@localhost:6399":                  "store URL is malformed; want " + wantURL + escaped,
 		"redis://local host":                            "store URL is malformed; want " + wantURL,
 		"http://localhost":                              `store URL is of scheme "http"; want ` + wantURL,
-		"localhost:6379":                                "store URL is without a scheme (did you mean redis://localhost:6379?); want " + wantURL,
-		"[::1]:6379":                                    "store URL is without a scheme (did you mean redis://[::1]:6379?); want " + wantURL,
+		"localhost:6379":                                "store URL is without a scheme; want " + wantURL,
 		"user:secret":                                   "store URL is without a scheme; want " + wantURL,
 		"user:secret@localhost:6379":                    "store URL is without a scheme; want " + wantURL,
 	} {

@@ -191,7 +191,7 @@ func (s *stores) ping(ctx context.Context) error {
 	}
 	if second, ok := s.perSecond.(*redisstore.Store); ok {
 		if err := second.Ping(ctx); err != nil {
-			return fmt.Errorf("REDIS_PERSECOND_URL: the Redis does not answer: %w", err)
+			return fmt.Errorf("REDIS_PERSECOND_URL: %w", err)
 		}
 	}
 	return nil
