@@ -44,7 +44,7 @@ check: test gateways grpc-js alerts upstream race cross lint fix-check tidy-chec
 DEPS = scripts/deps redis cc chromium python node curl grpcio lua h2load
 
 .PHONY: deps
-deps: ## Install what the tests need beside Go, if it is not there (see scripts/deps)
+deps: ## Install the programs that the tests need, except Go (see scripts/deps)
 	@$(DEPS)
 
 # Many tests wait for servers and browsers, so each core has the tests of two packages.
@@ -125,7 +125,7 @@ cross: deps ## Run the tests of the library with 32 bits, and vet it and the com
 	@GOOS=darwin go vet $(LIBRARY) $(ADAPTERS) ./cmd/headgate/...
 
 .PHONY: release-check
-release-check: ## Prove that each module can be had by a version, without go.work (see scripts/release)
+release-check: ## Prove that each module can be fetched by its version, without go.work (see scripts/release)
 	@go run ./scripts/release -check
 
 HELM = helm.sh/helm/v3/cmd/helm@v3.22.0

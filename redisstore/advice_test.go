@@ -17,10 +17,10 @@ func TestErrorsNameTheURLThatFits(t *testing.T) {
 		name, url, keys, want string
 	}{
 		{"a node of a Cluster", "redis://" + cluster.Addrs[0], "a", "; this is a Cluster: use redis+cluster://"}, // "a" is on another node
-		{"a single server", "redis+cluster://" + start(), "a", "ERR This instance has cluster support disabled; this is a single server: use redis://"},
+		{"a single server", "redis+cluster://" + start(), "a", "ERR This instance has cluster support disabled; this server is not a Cluster: use redis://"},
 		{"a server that is no Sentinel", "redis+sentinel://" + start() + "/m", "a", "ERR unknown command 'sentinel'; this is not a Sentinel: use redis:// or redis+cluster://"},
-		{"no EVALSHA", "redis://" + start("--rename-command", "EVALSHA", ""), "a", "; the server, or a proxy before it, lacks this command: allow EVALSHA and EVAL"},
-		{"no EVAL", "redis://" + start("--rename-command", "EVAL", ""), "a", "; the server, or a proxy before it, lacks this command: allow EVALSHA and EVAL"},
+		{"no EVALSHA", "redis://" + start("--rename-command", "EVALSHA", ""), "a", "; the server, or a proxy in front of it, does not have this command: enable EVALSHA and EVAL"},
+		{"no EVAL", "redis://" + start("--rename-command", "EVAL", ""), "a", "; the server, or a proxy in front of it, does not have this command: enable EVALSHA and EVAL"},
 		{"no MGET", "redis://" + start("--rename-command", "MGET", ""), "a b", "; the server does not let scripts call one of EVALSHA, EVAL, MGET, EXISTS, GET, SET, SETRANGE, PTTL, DEL and TIME: allow them"},
 	} {
 		t.Run(c.name, func(t *testing.T) { checkAdvice(t, c.url+redistest.Patient, c.keys, c.want) })
@@ -33,9 +33,9 @@ func TestErrorsNameTLS(t *testing.T) {
 	for _, c := range []struct {
 		name, url, want string
 	}{
-		{"plain to TLS", "redis://" + withTLS.Addr + redistest.Patient, "; the connection was closed; if it always is: a port with TLS needs rediss instead of redis in the URL, and behind a proxy that refuses HELLO or scripts, such as twemproxy, name the Redis itself"},
+		{"plain to TLS", "redis://" + withTLS.Addr + redistest.Patient, "; the connection was closed; if this happens on every call, write rediss instead of redis in the URL for a port with TLS, or connect to Redis directly if a proxy such as twemproxy refuses HELLO or scripts"},
 		{"TLS to plain", "rediss://" + redistest.Start(t).Addr, "redis instead of rediss in the URL"},
-		{"an authority that is not known", "rediss://" + withTLS.Addr + redistest.Patient, "; name a file with the certificate of the server's authority in SSL_CERT_FILE, or set TLSConfig"},
+		{"an authority that is not known", "rediss://" + withTLS.Addr + redistest.Patient, "; set SSL_CERT_FILE to the file with the server's CA certificate, or set TLSConfig"},
 	} {
 		t.Run(c.name, func(t *testing.T) { checkAdvice(t, c.url, "a", c.want) })
 	}

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"crypto/tls"
 	"errors"
 	"strconv"
 
@@ -52,8 +53,8 @@ func (s *Store) explain(err error) error {
 // advices are for errors of scripts that need commands on the keys of a prefix.
 func advices(client redis.UniversalClient, prefix, commands string) []redisscript.Advice {
 	rights := "the user needs the commands " + commands + " on keys that begin with " +
-		strconv.Quote(prefix) + ", PING for Ping, SELECT for a database other than 0, and in a " +
-		"Cluster CLUSTER|SLOTS, COMMAND and ASKING"
+		strconv.Quote(prefix) + "; PING for health checks; SELECT if the database is not 0; " +
+		"in a Cluster also CLUSTER|SLOTS, COMMAND and ASKING"
 	lacks := "the server does not let scripts call one of " + commands + ": allow them"
 	return append([]redisscript.Advice{
 		{Prefix: "NOPERM", Text: rights},
@@ -68,34 +69,38 @@ func advices(client redis.UniversalClient, prefix, commands string) []redisscrip
 
 // clientAdvices are for errors of servers that need another kind of client. They name its URL.
 func clientAdvices(client redis.UniversalClient) (all []redisscript.Advice) {
-	scheme := "redis"
-	if usesTLS(client) {
-		scheme = "rediss"
+	scheme := scheme(client)
+	if scheme == "rediss" {
 		all = append(all, redisscript.Advice{Part: "deadline exceeded", Text: "there was no " +
-			"answer in time; if there never is: a port without TLS needs redis instead of rediss " +
-			"in the URL"})
+			"answer in time; if this happens on every call, write redis instead of rediss in the " +
+			"URL for a port without TLS"})
 	}
 	if _, ok := client.(*redis.ClusterClient); ok {
 		return append(all, []redisscript.Advice{
 			{Prefix: "This instance has cluster support disabled",
-				Text: "this is a single server: use " + scheme + "://, or for a proxy of several " +
-					scheme + "+proxy://"},
+				Text: "this server is not a Cluster: use " + scheme + ":// (or " + scheme +
+					"+proxy:// if it is a proxy for several servers)"},
 			{Prefix: "MOVED", Text: "the slot is moving: try again"},
 		}...)
 	}
 	cluster := "this is a Cluster: use " + scheme + "+cluster://"
 	return append(all, []redisscript.Advice{
 		{Prefix: "MOVED", Text: cluster},
-		{Prefix: "CROSSSLOT", Text: cluster + ", or if it refuses CLUSTER " + scheme + "+proxy://"},
+		{Prefix: "CROSSSLOT", Text: cluster + " (or " + scheme + "+proxy:// if it refuses CLUSTER)"},
 	}...)
 }
 
-func usesTLS(client redis.UniversalClient) bool {
+// scheme is that of a URL of the server: redis, or rediss with TLS.
+func scheme(client redis.UniversalClient) string {
+	var tls *tls.Config
 	switch c := client.(type) {
 	case *redis.Client:
-		return c.Options().TLSConfig != nil
+		tls = c.Options().TLSConfig
 	case *redis.ClusterClient:
-		return c.Options().TLSConfig != nil
+		tls = c.Options().TLSConfig
 	}
-	return false
+	if tls != nil {
+		return "rediss"
+	}
+	return "redis"
 }

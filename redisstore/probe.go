@@ -60,11 +60,11 @@ func (s *Store) usable() error {
 		p.next.Store(now.Add(probeInterval).UnixMicro())
 		return nil
 	case err == nil && s.proxy:
-		err = &unusableError{errors.New("the proxy sends keys that are equal in braces to " +
-			"several servers: let it hash only what is in braces; Envoy: enable_hashtagging")}
+		err = &unusableError{errors.New("the proxy sends keys with the same hash tag to " +
+			"several servers: make it route by hash tag (Envoy: enable_hashtagging: true)")}
 	case err == nil:
-		err = &unusableError{errors.New("one script does not reach all keys: this is a proxy " +
-			"that routes by key: use redis+proxy:// (Options.Proxy), or name the server behind it")}
+		err = &unusableError{errors.New("keys are on several servers behind a proxy: use " +
+			scheme(p.client) + "+proxy:// (Options.Proxy), or the address of one server")}
 	case redis.HasErrorPrefix(err, "CROSSSLOT"), redis.HasErrorPrefix(err, "MOVED"):
 		err = &unusableError{err}
 	case answered && !redis.HasErrorPrefix(err, "BITS"):

@@ -102,7 +102,7 @@ func TestUnusableServers(t *testing.T) {
 		"proxy, named":            {routed(t, &router{}, two...), true, ""},
 		"proxy of whole keys":     {routed(t, &router{whole: true}, two...), true, "enable_hashtagging"},
 		"Cluster":                 {direct(t, sharedCluster(t).Addrs[1]), false, "; this is a Cluster: use redis+cluster://"},
-		"Cluster of one":          {direct(t, lone.Addr), false, "or if it refuses CLUSTER redis+proxy://"},
+		"Cluster of one":          {direct(t, lone.Addr), false, "(or redis+proxy:// if it refuses CLUSTER)"},
 		"Cluster of one, a proxy": {direct(t, lone.Addr), true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,30 +12,31 @@ import (
 // error that contains Part. One of them is set.
 type Advice struct{ Prefix, Part, Text string }
 
-const closed = "the connection was closed; if it always is: a port with TLS needs rediss instead " +
-	"of redis in the URL, and behind a proxy that refuses HELLO or scripts, such as twemproxy, " +
-	"name the Redis itself"
+const closed = "the connection was closed; if this happens on every call, write rediss instead of " +
+	"redis in the URL for a port with TLS, or connect to Redis directly if a proxy such as " +
+	"twemproxy refuses HELLO or scripts"
 
 // advices are for the errors of all servers. Before a client has authenticated, a server reads at
 // most ten words, and calls more a protocol error.
 var advices = []Advice{
-	{Prefix: "READONLY", Text: "this is a read-only replica: name its primary"},
+	{Prefix: "READONLY", Text: "this is a read-only replica: use the address of its primary"},
 	{Prefix: "OOM", Text: "the server is out of memory: raise its maxmemory"},
 	{Prefix: "Protocol error: unauthenticated", Text: "NOAUTH: the server wants a password"},
 	{Prefix: "NOAUTH", Text: "the server wants a password"},
 	{Prefix: "WRONGPASS", Text: "check the user and the password"},
-	{Prefix: "BITS", Text: "use a 64-bit Redis or Valkey"},
+	{Prefix: "BITS", Text: "use Redis or Valkey as a 64-bit program"},
 	{Prefix: "MOVED", Text: "this is a node of a Cluster: use a client for a Cluster"},
 	{Part: "sentinels specified in configuration are unreachable: ERR unknown command",
 		Text: "this is not a Sentinel: use redis:// or redis+cluster://"},
-	{Prefix: "unknown command", Text: "the server, or a proxy before it, lacks this command: " +
-		"allow EVALSHA and EVAL, and CLUSTER for redis+cluster://, or use another server"},
+	{Prefix: "unknown command", Text: "the server, or a proxy in front of it, does not " +
+		"have this command: enable EVALSHA and EVAL, and for redis+cluster:// CLUSTER, or use " +
+		"another server"},
 	{Part: "'struct'", Text: "the Lua of this server has no struct library, as in miniredis: " +
 		"use Redis or Valkey, and in tests also headgate.NewMemory"},
 	{Part: "first record does not look like a TLS handshake",
 		Text: "the port has no TLS: write redis instead of rediss in the URL"},
-	{Part: "signed by unknown authority", Text: "name a file with the certificate of the " +
-		"server's authority in SSL_CERT_FILE, or set TLSConfig of a client of your own"},
+	{Part: "signed by unknown authority", Text: "set SSL_CERT_FILE to the file with the " +
+		"server's CA certificate, or set TLSConfig of a client of your own"},
 	{Part: "EOF", Text: closed},
 	{Part: "connection reset by peer", Text: closed},
 	{Part: "deadline exceeded", Text: "there was no answer in time"},

@@ -123,13 +123,13 @@ func TestExplain(t *testing.T) {
 func TestExplainByItsWords(t *testing.T) {
 	const script = "ERR Error compiling script (new function): :16: Script attempted to access nonexistent global variable 'struct'"
 	const noStruct = "; the Lua of this server has no struct library"
-	const lacks = "; the server, or a proxy before it, lacks this command: allow EVALSHA and EVAL"
+	const lacks = "; the server, or a proxy in front of it, does not have this command: enable EVALSHA and EVAL"
 	for text, want := range map[string]string{
 		script + " stack traceback:  [G]: in function 'error'":              "me: " + script + noStruct, // miniredis 2.40
 		"ERR user_script:1: attempt to index a nil value (global 'struct')": "(global 'struct')" + noStruct,
 		"ERR unknown command `evalsha`, with args beginning with: `\x00`, ": "me: ERR unknown command `evalsha`" + lacks, // Redis 6.2
 		"ERR unknown command 'eval', with args beginning with: '\x05' ":     "me: ERR unknown command 'eval'" + lacks,
-		"EOF": "me: EOF; the connection was closed; if it always is: a port with TLS needs rediss",
+		"EOF": "me: EOF; the connection was closed; if this happens on every call, write rediss",
 		"read tcp 127.0.0.1:1->127.0.0.1:2: read: connection reset by peer": "; the connection was closed;",
 		"tls: first record does not look like a TLS handshake":              "; the port has no TLS: write redis instead of rediss in the URL",
 		"MOVED 15495 127.0.0.1:26702":                                       "; this is a node of a Cluster: use a client for a Cluster",
