@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/internal/await"
-	"github.com/headgate/headgate/internal/waitline"
 )
 
 // Reservation is a number of tokens that are granted now or at a start time ahead. It is
 // safe for use by many goroutines.
 type Reservation struct {
 	booking booking
-	start   waitline.Start
+	due     time.Time   // the start, by the clock of this process
+	starts  []time.Time // the same by that of the store, under each limit
 	settled atomic.Bool
 }
 
@@ -23,26 +23,37 @@ type Reservation struct {
 // known only afterwards, call [Reservation.Commit]. A reservation that is never settled counts as
 // fully used. The errors are those of [Limiter.WaitN]: if the start would come after the deadline
 // of ctx, Reserve returns a [DeadlineError] at once and charges nothing.
+//
+// Until the start, all other requests of the key wait or are denied. Most of the start times of
+// callers that give up stay charged, because only the last one of a key can be cancelled. So while
+// many callers reserve and give up, the limit can grant almost nothing. To prevent that, give ctx a
+// deadline as long as the caller's patience, or use [Limiter.ReserveWait].
 func (l *Limiter) Reserve(ctx context.Context, key string, n int64) (*Reservation, error) {
-	b, err := l.newBooking(ctx, key, n)
-	if err != nil {
-		return nil, err
-	}
-	r := &Reservation{booking: b}
-	if len(b.limits) == 0 {
-		return r, nil
-	}
-	c, err := b.join(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r.start = c.Take()
-	return r, nil
+	return l.reserve(ctx, key, n, maxWait(ctx))
 }
 
 // ReserveNow is [Limiter.Reserve] for callers that cannot wait. If the tokens are not granted now,
 // it returns a [DeadlineError] with the wait until they would be, and charges nothing.
 func (l *Limiter) ReserveNow(ctx context.Context, key string, n int64) (*Reservation, error) {
+	return l.reserve(ctx, key, n, 0)
+}
+
+// ReserveWait is [Limiter.WaitN] for a cost that is known only afterwards: it waits, and returns a
+// reservation whose start has come.
+func (l *Limiter) ReserveWait(ctx context.Context, key string, n int64) (*Reservation, error) {
+	b, err := l.newBooking(ctx, key, n)
+	if err == nil {
+		err = b.wait(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Reservation{booking: b}, nil
+}
+
+func (l *Limiter) reserve(
+	ctx context.Context, key string, n int64, maxWait time.Duration,
+) (*Reservation, error) {
 	b, err := l.newBooking(ctx, key, n)
 	if err != nil {
 		return nil, err
@@ -51,7 +62,18 @@ func (l *Limiter) ReserveNow(ctx context.Context, key string, n int64) (*Reserva
 	if len(b.limits) == 0 {
 		return r, nil
 	}
-	if b.await(ctx, func() { r.start, err = b.book(ctx, 0) }) {
+	answered := make(chan struct{})
+	if b.await(ctx, func() {
+		defer close(answered)
+		var d Decision
+		d, r.starts, err = b.book(ctx, maxWait)
+		r.due = time.Now().Add(d.RetryAfter)
+	}) {
+		go func() {
+			if <-answered; err == nil && r.Delay() > 0 {
+				_ = b.cancel(r.starts) // after an error it stays charged
+			}
+		}()
 		return nil, ctx.Err()
 	}
 	if err != nil {
@@ -60,28 +82,30 @@ func (l *Limiter) ReserveNow(ctx context.Context, key string, n int64) (*Reserva
 	return r, nil
 }
 
+// maxWait returns how far ahead a start time may be.
+func maxWait(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return max(time.Until(deadline), time.Microsecond)
+	}
+	return maxAhead
+}
+
 // Delay returns the time until the start of r, 0 if it has come.
-func (r *Reservation) Delay() time.Duration { return max(time.Until(r.start.Due), 0) }
+func (r *Reservation) Delay() time.Duration { return max(time.Until(r.due), 0) }
 
 // Wait waits until the start of r. If ctx ends first, it cancels r, and returns the error of ctx at
 // once.
 func (r *Reservation) Wait(ctx context.Context) error {
 	err := await.Sleep(ctx, r.Delay())
 	if err != nil {
-		settle := r.settle(ctx, 0) // now, so that the next caller gets this start time
-
-		r.booking.Run(func() { _ = settle() }) // after an error it stays charged
+		r.booking.run(func() { _ = r.Cancel(ctx) }) // after an error it stays charged
 	}
 	return err
 }
 
-// Cancel returns all tokens of r, with one exception below. It works even if ctx has ended, and
-// takes at most 5 seconds. If another caller's Cancel for the same key and n is under way, that
-// Cancel also cancels r, and this one returns nil at once.
-//
-// If the start of r is still ahead, later callers of [Limiter.WaitN] in this process for the same
-// key and n move up. If another process, or a caller with another n, has booked after r, the tokens
-// stay charged and Cancel returns nil. Once the start has come, Cancel is a [Limiter.Refund]. After
+// Cancel returns all tokens of r, with one exception: if a later start time was booked before the
+// start of r has come, the tokens stay charged, and Cancel returns nil. Once the start has come,
+// Cancel is a [Limiter.Refund]. It works even if ctx has ended, and takes at most 5 seconds. After
 // an error of the store, the tokens may or may not have been returned.
 //
 // Only the first Cancel or Commit counts. Later ones do nothing and return nil.
@@ -91,26 +115,18 @@ func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0
 // Tokens used beyond the reservation are charged whether or not they fit, see [Limiter.Charge]. It
 // works even if ctx has ended, and takes at most 5 seconds. A Commit of 0 is [Reservation.Cancel].
 func (r *Reservation) Commit(ctx context.Context, used int64) error {
-	if used < 0 {
-		return invalid("used", used, "at least 0")
-	}
-	return r.settle(ctx, used)()
-}
-
-// settle returns the call of the store that is left to do.
-func (r *Reservation) settle(ctx context.Context, used int64) func() error {
 	b := r.booking
-	if r.settled.Swap(true) || used == b.n || len(b.limits) == 0 {
-		return func() error { return nil }
+	switch {
+	case used < 0:
+		return invalid("used", used, "at least 0")
+	case r.settled.Swap(true) || used == b.n || len(b.limits) == 0:
+		return nil
+	case used == 0 && r.Delay() > 0 && r.starts != nil:
+		return b.cancel(r.starts)
 	}
-	if used == 0 && r.Delay() > 0 {
-		return b.limiter.lines.Return(b.line(), r.start, b)
-	}
-	return func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
-		defer cancel()
-		b.force = true
-		_, err := b.take(ctx, used-b.n, 0, nil)
-		return err
-	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
+	defer stop()
+	b.force = true
+	_, err := b.take(ctx, used-b.n, 0, nil)
+	return err
 }

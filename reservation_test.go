@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/headgate/headgate/internal/waitline"
 )
 
 // A reservation has its delay, and is settled once.
@@ -35,24 +33,21 @@ func TestReservations(t *testing.T) {
 	})
 }
 
-// Callers that wait behind a reservation that is cancelled move up. Once another n was booked
-// after it, its tokens stay charged.
-func TestACancelledReservationLetsCallersMoveUp(t *testing.T) {
+// A reservation that is cancelled gives its tokens back, unless another start was booked after it.
+func TestACancelledReservationGivesItsTokensBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := must(NewLimiter(NewMemorySize(1000), PerSecond(1).Burst(2)))
-		start := time.Now()
 		first := must(l.Reserve(t.Context(), "k", 2))
 		second := must(l.Reserve(t.Context(), "k", 1))
 		third := must(l.Reserve(t.Context(), "k", 2))
 		if err := second.Cancel(t.Context()); err != nil || third.Delay() != 3*time.Second {
 			t.Errorf("%s, %v", third.Delay(), err)
 		}
-		time.AfterFunc(100*time.Millisecond, func() { _ = third.Cancel(context.Background()) })
-		if err := l.WaitN(t.Context(), "k", 2); err != nil || time.Since(start) != 3*time.Second {
-			t.Errorf("passed after %s, error %v", time.Since(start), err)
+		if err := third.Cancel(t.Context()); err != nil {
+			t.Error(err)
 		}
-		if first.Delay() != 0 {
-			t.Error(first.Delay())
+		if r := must(l.Reserve(t.Context(), "k", 2)); r.Delay() != 3*time.Second || first.Delay() != 0 {
+			t.Errorf("starts in %s and %s; want 3s and 0s", r.Delay(), first.Delay())
 		}
 	})
 }
@@ -82,8 +77,8 @@ func TestACancelIsDone(t *testing.T) {
 	})
 }
 
-// A caller that comes after one that gives up gets its start time, before the store has cancelled it.
-func TestAStartTimeIsGivenUpAtOnce(t *testing.T) {
+// A reservation whose caller gives up while it waits is cancelled.
+func TestAReservationIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := must(NewLimiter(&networkStore{Store: NewMemorySize(1000)}, PerMinute(1)))
 		must(l.Reserve(t.Context(), "k", 1))
@@ -92,33 +87,31 @@ func TestAStartTimeIsGivenUpAtOnce(t *testing.T) {
 		if err := must(l.Reserve(t.Context(), "k", 1)).Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
+		synctest.Wait()
 		if r := must(l.Reserve(context.Background(), "k", 1)); r.Delay() != 59*time.Second {
 			t.Errorf("the next start time is in %s, want 59s", r.Delay())
 		}
 	})
 }
 
-// A store that answers no more is asked once, not once for each caller that has left: else a
-// cancel behind them took as many times its 5 seconds.
-func TestCancelsThatAreNotAnswered(t *testing.T) {
+// A reservation that waited is settled as any other.
+func TestAReservationThatWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &networkStore{Store: NewMemorySize(1000)}
-		l := must(NewLimiter(s, PerHour(60)))
-		must(l.Reserve(t.Context(), "k", 60))
-		var behind []*Reservation
-		first := must(l.Reserve(t.Context(), "k", 1))
-		for range 20 {
-			behind = append(behind, must(l.Reserve(t.Context(), "k", 1)))
-		}
-		s.there, s.lose = cancelWithin, func(Request) bool { return true }
-		for _, r := range behind {
-			go func() { _ = r.Cancel(t.Context()) }()
-		}
+		l := must(NewLimiter(NewMemorySize(1000), PerSecond(1).Burst(5)))
 		start := time.Now()
-		if err := first.Cancel(t.Context()); time.Since(start) > cancelWithin {
-			t.Errorf("after %s: %v", time.Since(start), err)
+		must(l.Allow(t.Context(), "k"))
+		r := must(l.ReserveWait(t.Context(), "k", 5))
+		if took := time.Since(start); took != time.Second || r.Delay() != 0 {
+			t.Errorf("after %s, with a delay of %s", took, r.Delay())
 		}
-		time.Sleep(time.Hour / 2) // for cancels that go on
+		if err := r.Commit(t.Context(), 2); err != nil || must(l.Peek(t.Context(), "k")).Remaining != 3 {
+			t.Error(must(l.Peek(t.Context(), "k")), err)
+		}
+		for _, n := range []int64{0, 6} {
+			if _, err := l.ReserveWait(t.Context(), "k", n); !isInvalid(err) {
+				t.Errorf("n = %d: %v", n, err)
+			}
+		}
 	})
 }
 
@@ -151,22 +144,4 @@ func TestAReservationWithADeadline(t *testing.T) {
 			t.Errorf("%d are left, want 7: 5 s, and 2 that were not used", left)
 		}
 	})
-}
-
-// A start time cannot be cancelled if a later one is booked; the line gets this refusal.
-func TestACancelThatIsRefused(t *testing.T) {
-	for _, limits := range [][]Limit{{PerHour(1)}, {PerHour(1), PerDay(100)}} {
-		l := must(NewLimiter(NewMemorySize(1000), limits...))
-		b := must(l.newBooking(t.Context(), "k", 1))
-		var starts [3]waitline.Start
-		for i := range starts {
-			starts[i] = must(b.book(t.Context(), 24*time.Hour))
-		}
-		if done, err := b.Cancel(starts[1]); done || err != nil {
-			t.Errorf("the second of three: done %t, %v", done, err)
-		}
-		if done, err := b.Cancel(starts[2]); !done || err != nil {
-			t.Errorf("the last: done %t, %v", done, err)
-		}
-	}
 }

@@ -13,60 +13,28 @@ import (
 // Wait takes one token of key, and waits until it may be used. See [Limiter.WaitN].
 func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(ctx, key, 1) }
 
-// WaitN takes n tokens of key, and waits until they may be used: first come, first served. It calls
-// the store once, which books the start time: there is no polling. If the store does not book ahead
-// ([ErrNoBooking]), WaitN asks again after each RetryAfter, and promises no order.
+// WaitN takes n tokens of key, and waits until they may be used. The callers of this process wait
+// in a line for each key, first come, first served, whatever their n. Only the first of them asks
+// the store. Between processes no order is promised, but none is passed over for ever: a caller
+// that was denied 16 times books its start time, however far ahead.
 //
-// If the start time would come after the deadline of ctx, WaitN returns a [DeadlineError] at once
-// and nothing is charged. It returns an [InvalidError] for an n below 1, or above what a limit ever
-// grants at once. After an error of the store, the tokens may have been charged.
+// If the tokens cannot be used before the deadline of ctx, WaitN returns a [DeadlineError] as soon
+// as that is certain, and nothing is charged. It returns an [InvalidError] for an n below 1, or
+// above what a limit ever grants at once. After an error of the store, the tokens may have been
+// charged.
 //
-// If ctx ends first, WaitN returns the error of ctx at once. Later callers of this process for the
-// same key and n move up: each gets the start time of the caller before it. The start time that is
-// left over is cancelled. Its tokens stay charged if that time has already come, or if another
-// process, or a caller with another n, has booked after it. The limit then grants up to n tokens
-// too few, and never too many.
+// If ctx ends first, WaitN returns the error of ctx at once. A caller that leaves takes nothing
+// from the others: what it was granted already goes to the next caller of the line with the same n,
+// or is cancelled. If neither is possible, n tokens are lost.
 //
 // The start times themselves never exceed the limits. But timers are a little late, so callers may
 // run closer together than the limits allow. Package gate prevents that.
 func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	b, err := l.newBooking(ctx, key, n)
-	if err != nil || b.granted(ctx) {
+	if err != nil {
 		return err
 	}
-	c, err := b.join(ctx)
-	switch {
-	case errors.Is(err, ErrNoBooking):
-		return b.poll(ctx)
-	case err != nil:
-		return err
-	}
-	return c.Wait(ctx)
-}
-
-// poll waits for a store that does not book ahead.
-func (b booking) poll(ctx context.Context) error {
-	for {
-		var err error
-		if b.await(ctx, func() { _, err = b.book(ctx, 0) }) {
-			return ctx.Err()
-		}
-		late, denied := errors.AsType[*DeadlineError](err)
-		if !denied || late.Wait > maxWait(ctx) {
-			return err
-		}
-		if err := await.Sleep(ctx, late.Wait); err != nil {
-			return err
-		}
-	}
-}
-
-// maxWait returns how far ahead a start time may be.
-func maxWait(ctx context.Context) time.Duration {
-	if deadline, ok := ctx.Deadline(); ok {
-		return min(max(time.Until(deadline), time.Microsecond), maxAhead)
-	}
-	return maxAhead
+	return b.wait(ctx)
 }
 
 // booking is a request for n tokens of key that may have to wait.
@@ -81,7 +49,6 @@ type booking struct {
 // lineKey is what the callers of one line have in common.
 type lineKey struct {
 	key    string
-	n      int64
 	limits [4]Limit
 	more   *Limit // the rest of them, if there are more than four
 }
@@ -97,59 +64,33 @@ func (l *Limiter) newBooking(ctx context.Context, key string, n int64) (booking,
 	return booking{limiter: l, key: key, limits: limits, n: n}, err
 }
 
-// granted reports whether there is nothing to wait for. Only a store in memory is asked.
-func (b booking) granted(ctx context.Context) bool {
-	if len(b.limits) == 0 || b.limiter.memory == nil {
-		return len(b.limits) == 0
+// possible returns an error if l never grants b.
+func (b booking) possible(limits ...Limit) error {
+	for _, l := range limits {
+		if b.n > l.Capacity() {
+			want := fmt.Sprintf("at most %d, the burst of %s", l.Capacity(), l.Name())
+			return invalid("n", b.n, want)
+		}
 	}
-	d, err := b.take(ctx, b.n, 0, nil)
-	return err == nil && d.Allowed()
+	return nil
 }
 
-// join joins the line of b, and gets a start time. After an error it has left the line.
-func (b booking) join(ctx context.Context) (*waitline.Caller[lineKey], error) {
-	maxWait := maxWait(ctx)
-	c, booked := b.limiter.lines.Join(b.line(), time.Now().Add(maxWait), b)
-	if booked {
-		return c, nil
+// wait waits in the line of b. If there is nothing to wait for, a store in memory is asked at once.
+func (b booking) wait(ctx context.Context) error {
+	if err := b.possible(b.limits...); err != nil || len(b.limits) == 0 {
+		return err
 	}
-	var err error
-	left := b.await(ctx, func() {
-		var start waitline.Start
-		defer func() { c.Answer(start) }()
-		start, err = b.book(ctx, maxWait)
-	})
-	if left && c.Leave() {
-		return nil, ctx.Err()
+	k := lineKey{key: b.key}
+	if copy(k.limits[:], b.limits) < len(b.limits) {
+		k.more = &b.limits[len(k.limits)]
 	}
-	return c, err
-}
-
-// await calls f, and reports true if ctx has ended before f returns. In memory f takes no
-// time; else it goes on in a goroutine.
-func (b booking) await(ctx context.Context, f func()) (left bool) {
-	if b.limiter.memory != nil {
-		f()
-		return false
+	if b.limiter.memory != nil && !b.limiter.lines.Has(k) {
+		if d, err := b.take(ctx, b.n, 0, nil); err == nil && d.Allowed() {
+			return nil
+		}
 	}
-	return await.Do(ctx, f)
-}
-
-// book asks the store for a start time that is at most maxWait ahead.
-func (b booking) book(ctx context.Context, maxWait time.Duration) (waitline.Start, error) {
-	start := waitline.Start{Times: make([]time.Time, len(b.limits))}
-	d, err := b.take(context.WithoutCancel(ctx), b.n, maxWait, start.Times)
-	switch {
-	case err != nil:
-		return waitline.Start{}, err
-	case d.RetryAfter == Never && b.n > d.Limit.Capacity():
-		want := fmt.Sprintf("at most %d, the burst of %s", d.Limit.Capacity(), d.Limit.Name())
-		return waitline.Start{}, invalid("n", b.n, want)
-	case d.RetryAfter > maxWait:
-		return waitline.Start{}, &DeadlineError{Limit: d.Limit, Wait: d.RetryAfter}
-	}
-	start.Due = time.Now().Add(d.RetryAfter)
-	return start, nil
+	by, _ := ctx.Deadline()
+	return b.limiter.lines.Wait(ctx, k, b.n, by, &asker{b, ctx})
 }
 
 // take makes one request of all limits of b. starts are nil, or one for each.
@@ -177,33 +118,127 @@ func (b booking) request(i int, cost int64, maxWait time.Duration, starts []time
 	return r
 }
 
-func (b booking) line() lineKey {
-	k := lineKey{key: b.key, n: b.n}
-	if copy(k.limits[:], b.limits) < len(b.limits) {
-		k.more = &b.limits[len(k.limits)]
+// book asks for a start that is at most maxWait ahead. starts are set if it was granted.
+func (b booking) book(
+	ctx context.Context, maxWait time.Duration,
+) (d Decision, starts []time.Time, err error) {
+	if maxWait = min(maxWait, maxAhead); maxWait >= time.Microsecond {
+		starts = make([]time.Time, len(b.limits))
+	} else {
+		maxWait = 0
 	}
-	return k
+	d, err = b.take(context.WithoutCancel(ctx), b.n, maxWait, starts)
+	if err == nil && d.RetryAfter == Never {
+		err = b.possible(d.Limit)
+	}
+	if err != nil || d.Within(maxWait) {
+		return d, starts, err
+	}
+	return d, nil, &DeadlineError{Limit: d.Limit, Wait: d.RetryAfter}
+}
+
+// cancel gives back a start that is ahead, if the store names it and it is the last.
+func (b booking) cancel(starts []time.Time) error {
+	if starts == nil || starts[0].IsZero() {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(context.Background(), cancelWithin)
+	defer stop()
+	_, err := b.take(ctx, -b.n, 0, starts)
+	return err
 }
 
 // cancelWithin is how long a cancel or a commit may take, after its context has ended.
 const cancelWithin = 5 * time.Second
 
-// Cancel implements [waitline.Store].
-func (b booking) Cancel(s waitline.Start) (done bool, err error) {
-	if s.Times[0].IsZero() { // the store does not name start times
-		return true, nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), cancelWithin)
-	defer cancel()
-	d, err := b.take(ctx, -b.n, 0, s.Times)
-	return d.RetryAfter != Never, err
-}
-
-// Run implements [waitline.Store].
-func (b booking) Run(f func()) {
+// run runs f, in another goroutine unless the store is in memory.
+func (b booking) run(f func()) {
 	if b.limiter.memory != nil {
 		f()
 		return
 	}
 	go f()
 }
+
+// await calls f, and reports true if ctx has ended before f returns. In memory f takes no
+// time; else it goes on in a goroutine.
+func (b booking) await(ctx context.Context, f func()) (left bool) {
+	if b.limiter.memory != nil {
+		f()
+		return false
+	}
+	return await.Do(ctx, f)
+}
+
+// asker asks for a caller of a line.
+type asker struct {
+	booking
+
+	ctx context.Context //nolint:containedctx // of the caller
+}
+
+// Ask implements [waitline.Store].
+func (a *asker) Ask(maxWait time.Duration) (answer waitline.Answer[flow], err error) {
+	if answer.Polls = a.limiter.polls.Load(); answer.Polls {
+		maxWait = 0
+	}
+	d, starts, err := a.book(a.ctx, maxWait)
+	if errors.Is(err, ErrNoBooking) {
+		a.limiter.polls.Store(true)
+		return a.Ask(0)
+	}
+	answer.Granted, answer.Wait, answer.Left, answer.Times = err == nil, d.RetryAfter, d.Remaining, starts
+	if late, ok := errors.AsType[*DeadlineError](err); ok && late.Wait != Never {
+		answer.Wait, answer.Limit, answer.Paused = late.Wait, flow{late.Limit}, d.Limit != late.Limit
+		return answer, nil
+	}
+	if err != nil && !Unavailable(err) {
+		answer.Err, err = err, nil
+	}
+	return answer, err
+}
+
+// Cancel implements [waitline.Store].
+func (a *asker) Cancel(starts []time.Time) { _ = a.cancel(starts) } // after an error it stays charged
+
+// Run implements [waitline.Store].
+func (a *asker) Run(f func()) { a.run(f) }
+
+// Each implements [waitline.Store].
+func (a *asker) Each() time.Duration {
+	each := Never
+	for _, l := range a.limits {
+		each = min(each, flow{l}.time(a.n))
+	}
+	return each
+}
+
+// flow is a limit as a line sees it.
+type flow struct{ Limit }
+
+// time returns how long n tokens take to flow in, on average.
+func (f flow) time(n int64) time.Duration {
+	each := f.Refill()
+	if each == 0 {
+		each = f.Capacity()
+	}
+	t := float64(max(n, 0)) / float64(each) * float64(f.Period())
+	return time.Duration(min(t, float64(maxAhead)))
+}
+
+// Least implements [waitline.Limit].
+func (f flow) Least(n, behind int64) time.Duration {
+	switch f.Algorithm() {
+	case AlgorithmTokenBucket:
+		return f.time(behind)
+	case AlgorithmStepped:
+		return f.time(behind - f.Refill())
+	case AlgorithmSlidingWindow:
+		return f.time(n + behind - 2*f.Capacity())
+	default: // a calendar's window is at least nine tenths of the longest
+		return f.time(n+behind-f.Capacity()) * 9 / 10
+	}
+}
+
+// Late implements [waitline.Limit].
+func (f flow) Late(wait time.Duration) error { return &DeadlineError{Limit: f.Limit, Wait: wait} }

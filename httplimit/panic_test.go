@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/httplimit"
 )
 
@@ -110,92 +111,55 @@ func TestPauseLineAfterAPanic(t *testing.T) {
 	})
 }
 
-// panicking is a store that panics when it is asked for a pause.
-type panicking struct {
+// withoutPauses is a store that cannot say what is left of a pause alone, once it fails: it panics,
+// or returns an error.
+type withoutPauses struct {
 	headgate.Store
-	fails atomic.Bool
+	fails  atomic.Bool
+	panics bool
 }
 
-func (p *panicking) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
-	if p.fails.Load() && r.Limit.Name() == "httplimit.pause" {
+func (s *withoutPauses) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	switch {
+	case !s.fails.Load() || r.Limit.Name() != "httplimit.pause":
+		return s.Store.Take(ctx, r)
+	case s.panics:
 		panic("mine")
-	}
-	return p.Store.Take(ctx, r)
-}
-
-// A request that panics after it has reserved gives its tokens back.
-func TestReservationAfterAPanic(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &panicking{Store: headgate.NewMemorySize(100)}
-		l, err := headgate.NewLimiter(store, parse(t, "1/s"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		client := newClient(t, l, &api{}, httplimit.TransportOptions{})
-		call(t.Context(), client, "http://api.example/first")
-		time.AfterFunc(time.Second/2, func() { store.fails.Store(true) })
-		if !panics(func() { call(t.Context(), client, "http://api.example/second") }) {
-			t.Error("the panic was lost")
-		}
-		synctest.Wait()
-		if d, err := l.Peek(t.Context(), "host:=api.example"); err != nil || d.Remaining != 1 {
-			t.Errorf("%+v, %v", d, err)
-		}
-	})
-}
-
-// slow is a store that books when the test lets it, and knows no pauses while it fails.
-type slow struct {
-	headgate.Store
-	books chan struct{} // nil: at once
-	fails bool
-}
-
-func (s *slow) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
-	if s.fails && r.Limit.Name() == "httplimit.pause" {
+	default:
 		return headgate.Decision{}, errors.New("the store is gone")
 	}
-	return s.Store.Take(ctx, r)
 }
 
-func (s *slow) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
-	if s.books != nil {
-		<-s.books
-	}
-	return s.Store.TakeAll(ctx, rs, ds)
-}
-
-// A request whose Observe panics, as it looks for a pause, leaves its start time to the next.
-func TestReservationAfterAPanicOfObserve(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &slow{Store: headgate.NewMemorySize(100)}
-		l, err := headgate.NewLimiter(store, parse(t, "1/s"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := &api{}
-		client := newClient(t, l, a, httplimit.TransportOptions{
-			Observe: func(*http.Request, time.Duration, error) { panic("mine") },
+// A request that panics after it has reserved gives its tokens back, and its permit: in the store,
+// and in Observe.
+func TestReservationAfterAPanic(t *testing.T) {
+	for _, inStore := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &withoutPauses{Store: headgate.NewMemorySize(100), panics: inStore}
+			l, err := headgate.NewLimiter(store, parse(t, "5/h"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := &api{}
+			client := newClient(t, l, a, httplimit.TransportOptions{
+				Permits: newPermits(t, concurrency.NewMemory(), 1, time.Minute), Period: time.Second,
+				Observe: func(*http.Request, time.Duration, error) { panic("mine") },
+			})
+			call(t.Context(), client, "http://api.example/first")
+			store.fails.Store(true) // the next request waits for a permit, and looks for a pause again
+			if !panics(func() { call(t.Context(), client, "http://api.example/second") }) {
+				t.Errorf("in the store %v: the panic was lost", inStore)
+			}
+			synctest.Wait()
+			if d, err := l.Peek(t.Context(), "host:=api.example"); err != nil || d.Remaining != 4 {
+				t.Errorf("in the store %v: %+v, %v", inStore, d, err)
+			}
+			store.fails.Store(false)
+			if call(t.Context(), client, "http://api.example/third"); time.Since(a.start) > 2*time.Second {
+				t.Errorf("in the store %v: the permit was kept", inStore)
+			}
 		})
-		call(t.Context(), client, "http://api.example/first")
-		ctx, leave := context.WithCancel(t.Context())
-		var all sync.WaitGroup
-		all.Go(func() { call(ctx, client, "http://api.example/leaves") })
-		synctest.Wait()
-		store.books = make(chan struct{})
-		all.Go(func() { call(t.Context(), client, "http://api.example/next") })
-		synctest.Wait()
-		leave()
-		synctest.Wait()
-		store.fails = true
-		if !panics(func() { call(t.Context(), client, "http://api.example/panics") }) {
-			t.Error("the panic was lost")
-		}
-		store.fails = false
-		close(store.books)
-		all.Wait()
-		wantCalls(t, a, "/first 0s", "/next 1s")
-	})
+	}
 }
 
 // closed reports whether the body of a response was closed.

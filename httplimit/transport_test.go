@@ -419,6 +419,13 @@ func (f *failing) Take(ctx context.Context, r headgate.Request) (headgate.Decisi
 	return f.Store.Take(ctx, r)
 }
 
+func (f *failing) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+	if f.fails {
+		return errors.New("the store is gone")
+	}
+	return f.Store.TakeAll(ctx, rs, ds)
+}
+
 func TestTransportErrors(t *testing.T) {
 	l := newLimiter(t, "1/s")
 	for _, c := range []struct {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/concurrency"
-	"github.com/headgate/headgate/internal/waitline"
 )
 
 // Store keeps the pauses of keys in a store, so that all processes that share it keep them. A
@@ -68,8 +67,7 @@ type Pauses[R any] struct {
 	Period   time.Duration        // how long after its answer a request keeps its permit
 
 	shared, own Store
-	limiter     *headgate.Limiter   // whose store reads the pauses
-	lines       waitline.Turnstiles // the first of a line waits for the pause
+	limiter     *headgate.Limiter // whose store denies during a pause
 }
 
 // DefaultMax is the longest pause unless Max says otherwise.
@@ -93,7 +91,7 @@ func (p *Pauses[R]) Init(l *headgate.Limiter) (err error) {
 	}
 	p.Max = cmp.Or(p.Max, DefaultMax)
 	p.shared, p.own = Store{l.Store()}, Store{headgate.NewMemorySize(ownKeys)}
-	p.limiter, err = headgate.NewLimiterFunc(reading{l.Store()}, l.Limits)
+	p.limiter, err = headgate.NewLimiterFunc(pausing{l.Store(), p.own}, l.Limits)
 	return err
 }
 
