@@ -20,12 +20,11 @@ import (
 // cost is known only afterwards, use [Limiter.Reserve] or [Limiter.Charge].
 type Limiter struct {
 	store  Store
-	memory *Memory                       // the store, if it is one: called without a Request to copy
-	fixed  atomic.Pointer[[]Limit]       // the same for all keys
-	choose LimitsFunc                    // or chosen for each, if not nil
-	groups sync.Pool                     // of *group
-	lines  waitline.Lines[lineKey, flow] // callers that wait
-	polls  atomic.Bool                   // the store does not book ahead
+	memory *Memory                 // the store, if it is one: called without a Request to copy
+	fixed  atomic.Pointer[[]Limit] // the same for all keys
+	choose LimitsFunc              // or chosen for each, if not nil
+	groups sync.Pool               // of *group
+	lines  waitline.Lines[lineKey] // callers that wait
 }
 
 // LimitsFunc returns the limits of a key. ctx is the caller's: a middleware can put the plan of a

@@ -98,7 +98,7 @@ func (r *Reservation) Delay() time.Duration { return max(time.Until(r.due), 0) }
 func (r *Reservation) Wait(ctx context.Context) error {
 	err := await.Sleep(ctx, r.Delay())
 	if err != nil {
-		r.booking.run(func() { _ = r.Cancel(ctx) }) // after an error it stays charged
+		r.booking.await(ctx, func() { _ = r.Cancel(ctx) }) // after an error it stays charged
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/headgate/headgate/internal/algorithm"
 	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/waitline"
 )
@@ -151,15 +152,6 @@ func (b booking) cancel(starts []time.Time) error {
 // cancelWithin is how long a cancel or a commit may take, after its context has ended.
 const cancelWithin = 5 * time.Second
 
-// run runs f, in another goroutine unless the store is in memory.
-func (b booking) run(f func()) {
-	if b.limiter.memory != nil {
-		f()
-		return
-	}
-	go f()
-}
-
 // await calls f, and reports true if ctx has ended before f returns. In memory f takes no
 // time; else it goes on in a goroutine.
 func (b booking) await(ctx context.Context, f func()) (left bool) {
@@ -178,67 +170,31 @@ type asker struct {
 }
 
 // Ask implements [waitline.Store].
-func (a *asker) Ask(maxWait time.Duration) (answer waitline.Answer[flow], err error) {
-	if answer.Polls = a.limiter.polls.Load(); answer.Polls {
-		maxWait = 0
-	}
+func (a *asker) Ask(maxWait time.Duration) (answer waitline.Answer, err error) {
 	d, starts, err := a.book(a.ctx, maxWait)
-	if errors.Is(err, ErrNoBooking) {
-		a.limiter.polls.Store(true)
-		return a.Ask(0)
+	if answer.Polls = errors.Is(err, ErrNoBooking); answer.Polls {
+		d, starts, err = a.book(a.ctx, 0)
 	}
-	answer.Granted, answer.Wait, answer.Left, answer.Times = err == nil, d.RetryAfter, d.Remaining, starts
+	answer.Granted, answer.Starts = err == nil, starts
+	answer.Wait, answer.Left, answer.Each = d.RetryAfter, d.Remaining, Never
+	for _, l := range a.limits {
+		answer.Each = min(answer.Each, l.terms().Flow(a.n))
+	}
 	if late, ok := errors.AsType[*DeadlineError](err); ok && late.Wait != Never {
-		answer.Wait, answer.Limit, answer.Paused = late.Wait, flow{late.Limit}, d.Limit != late.Limit
+		answer.Wait, answer.Limit, answer.Paused = late.Wait, late.Limit.rule, d.Limit != late.Limit
 		return answer, nil
 	}
-	if err != nil && !Unavailable(err) {
-		answer.Err, err = err, nil
-	}
+	answer.Invalid = err != nil && !Unavailable(err)
 	return answer, err
 }
 
 // Cancel implements [waitline.Store].
 func (a *asker) Cancel(starts []time.Time) { _ = a.cancel(starts) } // after an error it stays charged
 
-// Run implements [waitline.Store].
-func (a *asker) Run(f func()) { a.run(f) }
+// Inline implements [waitline.Store].
+func (a *asker) Inline() bool { return a.limiter.memory != nil }
 
-// Each implements [waitline.Store].
-func (a *asker) Each() time.Duration {
-	each := Never
-	for _, l := range a.limits {
-		each = min(each, flow{l}.time(a.n))
-	}
-	return each
+// Late implements [waitline.Store].
+func (a *asker) Late(l *algorithm.Rule, wait time.Duration) error {
+	return &DeadlineError{Limit: Limit{l}, Wait: wait}
 }
-
-// flow is a limit as a line sees it.
-type flow struct{ Limit }
-
-// time returns how long n tokens take to flow in, on average.
-func (f flow) time(n int64) time.Duration {
-	each := f.Refill()
-	if each == 0 {
-		each = f.Capacity()
-	}
-	t := float64(max(n, 0)) / float64(each) * float64(f.Period())
-	return time.Duration(min(t, float64(maxAhead)))
-}
-
-// Least implements [waitline.Limit].
-func (f flow) Least(n, behind int64) time.Duration {
-	switch f.Algorithm() {
-	case AlgorithmTokenBucket:
-		return f.time(behind)
-	case AlgorithmStepped:
-		return f.time(behind - f.Refill())
-	case AlgorithmSlidingWindow:
-		return f.time(n + behind - 2*f.Capacity())
-	default: // a calendar's window is at least nine tenths of the longest
-		return f.time(n+behind-f.Capacity()) * 9 / 10
-	}
-}
-
-// Late implements [waitline.Limit].
-func (f flow) Late(wait time.Duration) error { return &DeadlineError{Limit: f.Limit, Wait: wait} }

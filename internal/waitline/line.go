@@ -1,573 +1,400 @@
 package waitline
 
 import (
-	"context"
 	"errors"
 	"math"
-	"sync"
-	"sync/atomic"
+	"slices"
 	"time"
+
+	"github.com/headgate/headgate/internal/algorithm"
 )
 
 const (
-	// After this many denials a caller books its start, however far ahead.
-	patience = 16
-
-	// maxHeads is how many callers of a line ask at once at most.
-	maxHeads = 256
-
-	// Forever is a wait that bounds nothing.
-	Forever time.Duration = math.MaxInt64
+	patience = 16  // denials, after which a caller books its start however far ahead
+	maxHeads = 256 // callers of a line that ask at once
 )
 
-// Lines holds the callers of this process that wait for start times: a line for each K, in the
-// order in which they came. Only the head of a line asks the store, as late as it can without losing
-// a start to the time that an answer takes. So callers that leave have nothing in the store. If
-// answers take longer than the limits need for a caller, several heads ask at once.
-//
-// L is a limit that denies. The zero Lines is ready to use.
-type Lines[K comparable, L Limit] struct {
-	n     atomic.Int64 // lines
-	mu    sync.Mutex
-	of    map[K]*line[K, L]
-	trip  time.Duration // how long answers take, at most, of late
-	polls bool          // the store does not book ahead
-}
+// line is the callers of one line. Each has a start, or waits for one.
+type line struct {
+	*lines
 
-// Limit says how fast callers can pass.
-type Limit interface {
-	// Least returns the time from the start of n tokens that were denied until the tokens behind
-	// them can pass, at least.
-	Least(n, behind int64) time.Duration
+	drop    func()
+	booked  []booking // in the order of the starts
+	waiting List[caller, *caller]
+	tokens  int64 // that those who wait need
+	places  int64 // that were ever taken
+	calls   int   // of the store, under way
+	timer   *time.Timer
+	rings   time.Time // or zero
 
-	// Late returns the error of a caller that would have to wait too long.
-	Late(wait time.Duration) error
-}
-
-// Store answers for one caller.
-type Store[L Limit] interface {
-	// Ask asks for a start that is at most maxWait ahead. An error means that the store is
-	// unavailable.
-	Ask(maxWait time.Duration) (Answer[L], error)
-
-	// Cancel gives back a start that is ahead, if the store can.
-	Cancel(times []time.Time)
-
-	// Run runs f: in another goroutine, unless the store answers at once.
-	Run(f func())
-
-	// Each returns how often a caller of this cost can pass, at most.
-	Each() time.Duration
-}
-
-// Answer is a grant or a denial.
-type Answer[L Limit] struct {
-	Granted bool
-	Wait    time.Duration // until the start, or until the same request would be granted
-	Left    int64         // how many tokens remain
-	Times   []time.Time   // of a grant: what the store calls the start, under each limit
-	Limit   L             // of a denial: the limit with the longest wait
-	Polls   bool          // the store does not book ahead
-	Paused  bool          // no request is granted before the wait is over, and none is booked
-	Err     error         // why no wait helps this caller
-}
-
-// line is the callers that wait. Those before first have a start.
-type line[K comparable, L Limit] struct {
-	List[caller[K, L], *caller[K, L]]
-
-	all    *Lines[K, L]
-	key    K
-	first  *caller[K, L] // without a start
-	n      int           // callers
-	tokens int64         // that the callers without a start ask for
-	calls  int           // of the store, under way
-
-	// What the store said last: so many tokens remain, or so many were denied until then.
+	// What the store answered last: room tokens remain, or need tokens were denied until a time.
 	room    int64
-	known   bool // nothing was granted since
+	denied  bool
 	until   time.Time
-	denied  int64
-	limit   L
-	window  int       // how many callers of equal cost ask at once
-	failed  time.Time // when it did not answer, or the zero time
+	need    int64
+	limit   *algorithm.Rule
+	window  int64     // callers with equal needs that ask at once
+	failed  time.Time // when it did not answer, or zero
 	unheard bool      // the deadlines of some callers are not checked
 }
 
-type caller[K comparable, L Limit] struct {
-	Links[caller[K, L]]
+type booking struct {
+	*caller
 
-	n     int64
-	by    time.Time // its deadline, or the zero time
-	store Store[L]
+	due    time.Time   // the start, by the clock of this process
+	starts []time.Time // the same, by that of the store
+}
 
-	head, asking, booked, out bool
+type caller struct {
+	Links[caller]
+
+	n           int64
+	by          time.Time // its deadline, or zero
+	store       Store
+	place       int64
+	asking, out bool
 
 	denials int
 	ahead   time.Duration // how much farther ahead than others it may book
-	planned time.Time     // when it was to ask
-	due     time.Time     // its start by the clock of this process
-	times   []time.Time   // and by that of the store
 
+	done     chan struct{} // closed when it is out, unless it leaves
 	err      error
 	panicked any
-	changed  chan struct{} // receives after a change
 }
 
-// Wait returns when a caller may use n tokens, or with the reason why it may not. by is its
-// deadline, or the zero time.
-func (s *Lines[K, L]) Wait(
-	ctx context.Context, k K, n int64, by time.Time, store Store[L],
-) error {
-	c := &caller[K, L]{n: n, by: by, store: store, changed: make(chan struct{}, 1)}
-	l, err := s.join(k, c)
-	if err != nil {
-		return err
-	}
-	var timer *time.Timer
-	for {
-		next, at := l.next(c)
-		switch next {
-		case ends:
-			if c.panicked != nil {
-				panic(c.panicked)
-			}
-			return c.err
-		case asks:
-			store.Run(func() { l.ask(c) })
-			continue
-		}
-		var ring <-chan time.Time
-		if !at.IsZero() {
-			if timer == nil {
-				timer = time.NewTimer(time.Until(at))
-				defer timer.Stop()
-			} else {
-				timer.Reset(time.Until(at))
-			}
-			ring = timer.C
-		}
-		select {
-		case <-c.changed:
-		case <-ring:
-		case <-ctx.Done():
-			if l.leave(c) {
-				return ctx.Err()
-			}
-		}
-	}
-}
-
-// Has reports whether there is a line of k.
-func (s *Lines[K, L]) Has(k K) bool {
-	if !s.Any() {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.of[k] != nil
-}
-
-// Any reports whether there is any line.
-func (s *Lines[K, L]) Any() bool { return s.n.Load() > 0 }
-
-// join adds c to the line of k, unless it could not pass before its deadline.
-func (s *Lines[K, L]) join(k K, c *caller[K, L]) (*line[K, L], error) {
-	s.mu.Lock()
-	l := s.of[k]
-	if l == nil {
-		if s.of == nil {
-			s.of = make(map[K]*line[K, L])
-		}
-		l = &line[K, L]{all: s, key: k, room: math.MaxInt64, window: 1, unheard: true}
-		s.of[k] = l
-		s.n.Add(1)
-	}
-	l.Push(c)
-	if l.first == nil {
-		l.first = c
-	}
-	l.n++
+// join adds c, unless it cannot pass before its deadline.
+func (l *line) join(c *caller) {
+	l.places++
+	c.place = l.places
+	l.waiting.Push(c)
 	l.tokens += c.n
-	defer l.unlock()
-	if !l.known || l.first.n < l.denied {
+	if first := l.waiting.Head; !l.denied || first.n < l.need {
 		l.unheard = true
-	} else if l.refuse(c, l.tokens-l.first.n, time.Now()) {
-		return nil, c.err
+	} else {
+		l.refuse(c, l.tokens-first.n, time.Now())
 	}
-	l.choose(false)
-	return l, nil
 }
 
-// unlock unlocks all lines, and drops l if no caller needs it.
-func (l *line[K, L]) unlock() {
-	if l.n+l.calls == 0 {
-		delete(l.all.of, l.key)
-		l.all.n.Add(-1)
+// advance does what can be done now, and unlocks. It was to happen at a time planned.
+func (l *line) advance(planned time.Time) {
+	for {
+		now := time.Now()
+		for len(l.booked) > 0 && !l.booked[0].due.After(now) {
+			l.finish(l.booked[0].caller, nil)
+			l.booked = l.booked[1:]
+		}
+		c, wake := l.next(now)
+		if c == nil {
+			l.schedule(wake)
+			break
+		}
+		l.ask(c, planned)
 	}
-	l.all.mu.Unlock()
+	if l.drop != nil && len(l.booked)+l.calls == 0 && l.waiting.Head == nil {
+		l.drop()
+		l.drop = nil
+	}
+	l.mu.Unlock()
 }
 
-// refuse ends c if it could not pass before its deadline, with so many tokens after those that were
-// denied, up to its own.
-func (l *line[K, L]) refuse(c *caller[K, L], behind int64, now time.Time) bool {
-	if c.by.IsZero() || c.asking {
-		return false
+// next returns the next caller that asks now, or else the time when there may be one. As many ask at
+// once as pass within a trip, while their needs are equal so that they can exchange their starts; and
+// as many as will be granted their tokens at once.
+func (l *line) next(now time.Time) (c *caller, wake time.Time) {
+	heads, tokens, equal := int64(0), int64(0), true
+	for c := range l.callers {
+		heads++
+		tokens += c.n
+		equal = equal && heads <= l.window && c.n == l.waiting.Head.n
+		if heads > maxHeads || !equal && tokens > l.room {
+			break
+		}
+		at := time.Time{}
+		if l.denied && c.n >= l.need && (c.denials < patience || l.polls) {
+			at = l.until.Add(-l.lead() - c.ahead)
+		}
+		switch {
+		case c.asking:
+		case !now.Before(at):
+			return c, at
+		case wake.IsZero() || at.Before(wake):
+			wake = at
+		}
 	}
-	start := l.until.Add(l.limit.Least(l.denied, behind))
-	if !start.After(c.by) {
-		return false
-	}
-	l.end(c, l.limit.Late(start.Sub(now)))
-	return true
+	return nil, wake
 }
 
-// What a caller does next.
-type step int
-
-const (
-	waits step = iota // for a change, or for a time
-	asks
-	ends
-)
-
-func (l *line[K, L]) next(c *caller[K, L]) (step, time.Time) {
-	l.all.mu.Lock()
-	defer l.unlock()
-	now := time.Now()
-	switch {
-	case c.out:
-		return ends, time.Time{}
-	case c.booked && now.Before(c.due):
-		return waits, c.due
-	case c.booked:
-		l.remove(c)
-		return ends, time.Time{}
-	case c.asking:
-		return waits, time.Time{}
-	case !c.head:
-		c.planned = time.Time{}
-		return waits, time.Time{}
+// lead is how far ahead a caller may book its start: two trips, so that the next start can be booked
+// before that one comes.
+func (l *line) lead() time.Duration {
+	if l.polls {
+		return 0
 	}
-	at := l.asksAt(c)
-	if now.Before(at) {
-		c.planned = at
-		return waits, at
-	}
-	if c.planned.IsZero() || c.planned.After(now) {
-		c.planned = now
-	}
-	c.asking = true
-	l.calls++
-	return asks, time.Time{}
+	return (2 * l.trip).Truncate(time.Microsecond)
 }
 
-// lead is how far ahead a head books: two trips, so that the next start can be booked before this
-// one comes.
-func (s *Lines[K, L]) lead() time.Duration { return (2 * s.trip).Truncate(time.Microsecond) }
-
-// asksAt returns when the head c asks.
-func (l *line[K, L]) asksAt(c *caller[K, L]) time.Time {
-	switch {
-	case !l.known || c.n < l.denied:
-		return time.Time{}
-	case l.all.polls:
-		return l.until
-	case c.denials >= patience:
-		return time.Time{}
+// schedule sets the timer to wake, or to the first start if that comes sooner.
+func (l *line) schedule(wake time.Time) {
+	if len(l.booked) > 0 && (wake.IsZero() || l.booked[0].due.Before(wake)) {
+		wake = l.booked[0].due
 	}
-	return l.until.Add(-l.all.lead() - c.ahead)
-}
-
-// maxWait returns how far ahead c may book. All callers of a line may book as far as the trips of
-// this process need. With each denial a caller may book a little farther ahead than before, so that
-// the processes take turns, and so that a large cost is granted in the end.
-func (l *line[K, L]) maxWait(c *caller[K, L]) time.Duration {
-	wait := l.all.lead() + c.ahead
-	if c.denials >= patience {
-		wait = Forever
+	if wake.Equal(l.rings) {
+		return
 	}
-	if !c.by.IsZero() {
-		wait = min(wait, max(time.Until(c.by), 0))
+	if l.rings = wake; l.timer != nil {
+		l.timer.Stop()
 	}
-	return wait
+	if !wake.IsZero() {
+		l.timer = time.AfterFunc(time.Until(wake), func() {
+			l.mu.Lock()
+			l.rings = time.Time{}
+			l.advance(wake)
+		})
+	}
 }
 
 var errEnded = errors.New("headgate: the store ended the goroutine")
 
-func (l *line[K, L]) ask(c *caller[K, L]) {
-	l.all.mu.Lock()
-	wait := l.maxWait(c)
-	l.all.mu.Unlock()
-	var a Answer[L]
-	err := errEnded
-	defer func() {
-		panicked := recover()
-		l.answered(c, a, err, panicked)
-	}()
-	a, err = c.store.Ask(wait)
-}
-
-func (l *line[K, L]) answered(c *caller[K, L], a Answer[L], err error, panicked any) {
-	l.all.mu.Lock()
-	now := time.Now()
-	var spare []time.Time
-	c.asking = false
-	l.calls--
-	switch {
-	case err != nil:
-		c.panicked = panicked
-		l.fail(c, err, now)
-	case a.Err != nil:
-		l.end(c, a.Err)
-	default:
-		l.all.polls = a.Polls
-		l.all.measure(now.Sub(c.planned))
-		l.failed = time.Time{}
-		if a.Granted {
-			spare = l.grant(c, a, now)
-		} else {
-			l.deny(c, a, now)
-		}
+// ask asks the store for a start of c. With each denial, a caller may book a little farther ahead than
+// before: so processes take turns, and large needs are met in the end.
+func (l *line) ask(c *caller, planned time.Time) {
+	wait := l.lead() + c.ahead
+	if c.denials >= patience && !l.polls {
+		wait = math.MaxInt64
 	}
-	c.planned = time.Time{}
-	c.signal()
-	l.choose(a.Granted)
-	l.unlockAndCancel(c, spare, now.Add(a.Wait))
-}
-
-// unlockAndCancel unlocks all lines, and cancels a start that no caller uses, if it is ahead.
-func (l *line[K, L]) unlockAndCancel(c *caller[K, L], spare []time.Time, due time.Time) {
-	if spare == nil || !due.After(time.Now()) {
-		l.unlock()
+	if !c.by.IsZero() {
+		wait = min(wait, max(time.Until(c.by), 0))
+	}
+	c.asking = true
+	l.calls++
+	if c.store.Inline() {
+		a, err := c.store.Ask(wait)
+		l.answered(c, a, err, planned)
 		return
 	}
-	l.calls++
-	l.unlock()
-	c.store.Run(func() {
+	go func() {
+		var a Answer
+		err := errEnded
 		defer func() {
-			l.all.mu.Lock()
-			l.calls--
-			l.known = false // the head may be granted now what it was denied
-			l.choose(true)
-			l.unlock()
+			panicked := recover()
+			l.mu.Lock()
+			c.panicked = panicked
+			l.answered(c, a, err, planned)
+			l.advance(time.Now())
 		}()
-		c.store.Cancel(spare)
-	})
+		a, err = c.store.Ask(wait)
+	}()
 }
 
-// measure counts an answer that came so long after its caller was to ask.
-func (s *Lines[K, L]) measure(took time.Duration) {
-	if took > s.trip {
-		s.trip = min(took, 2*s.trip+time.Millisecond) // one slow answer says little
+func (l *line) answered(c *caller, a Answer, err error, planned time.Time) {
+	now := time.Now()
+	c.asking = false
+	l.calls--
+	if took := now.Sub(planned); took > l.trip {
+		l.trip = min(took, 2*l.trip+time.Millisecond) // one slow answer says little
 	} else {
-		s.trip -= (s.trip - took) / 16
+		l.trip -= (l.trip - took) / 16
 	}
+	switch {
+	case err != nil:
+		l.fail(c, err, a.Invalid, planned)
+		return
+	case a.Granted:
+		l.grant(c, a, now)
+	default:
+		l.deny(c, a, now)
+	}
+	l.polls, l.failed = l.polls || a.Polls, time.Time{}
 }
 
-// fail ends c with an error of the store. If the next call fails, too, all callers end: each might
-// have to wait for an error of its own.
-func (l *line[K, L]) fail(c *caller[K, L], err error, now time.Time) {
-	again := !l.failed.IsZero() && c.planned.After(l.failed)
-	if l.failed.IsZero() && c.panicked == nil {
-		l.failed = now
-	}
-	l.known = false
+// fail ends c. If the store does not answer the next call, either, all callers end: each might have
+// to wait for an error of its own.
+func (l *line) fail(c *caller, err error, invalid bool, planned time.Time) {
+	l.denied = false
 	l.end(c, err)
-	for d := l.unbooked(); again && d != nil; {
-		next := d.Next
-		if !d.asking {
-			l.end(d, err)
+	switch {
+	case invalid || c.panicked != nil:
+	case l.failed.IsZero():
+		l.failed = time.Now()
+	case planned.After(l.failed):
+		for c := range l.callers {
+			if !c.asking {
+				l.end(c, err)
+			}
 		}
-		d = next
 	}
 }
 
-// grant gives the start that c was granted to a caller, or returns it.
-func (l *line[K, L]) grant(c *caller[K, L], a Answer[L], now time.Time) (spare []time.Time) {
-	l.known, l.room = false, 0
+// grant gives a start that c was granted to a caller.
+func (l *line) grant(c *caller, a Answer, now time.Time) {
+	l.denied, l.room = false, 0
 	if a.Wait == 0 {
 		l.room = a.Left
 	}
-	l.window = maxHeads
-	if each := c.store.Each(); each > 0 {
-		l.window = int(min(l.all.lead()/each+1, maxHeads))
-	}
-	return l.assign(c, c.n, now.Add(a.Wait), a.Times)
-}
-
-// assign gives a start for n tokens to the first caller of the line, if it needs as many, or else to
-// the one that asked. It returns the start if neither takes it.
-func (l *line[K, L]) assign(
-	asker *caller[K, L], n int64, due time.Time, times []time.Time,
-) (spare []time.Time) {
-	for c := l.unbooked(); c != nil && c.n == n; c = l.unbooked() {
-		if asker != nil && !l.together(asker) || c.before(due) {
-			break
-		}
-		if c == asker || c.by.IsZero() || !due.After(c.by) {
-			l.book(c, due, times)
-			return nil
-		}
-		l.end(c, l.limit.Late(time.Until(due)))
-	}
-	if asker != nil && !asker.out && !asker.booked {
-		l.book(asker, due, times)
-		return nil
-	}
-	return times
-}
-
-// together reports whether all callers from the first one to c need the same number of tokens.
-func (l *line[K, L]) together(c *caller[K, L]) bool {
-	for d := l.first; d != nil && d.n == c.n; d = d.Next {
-		if d == c {
-			return true
-		}
-	}
-	return c.out || c.booked
-}
-
-// before reports whether due is before the start of the caller in front of c.
-func (c *caller[K, L]) before(due time.Time) bool {
-	return c.Prev != nil && c.Prev.booked && c.Prev.n != c.n && c.Prev.due.After(due)
-}
-
-// book gives c a start. Starts of callers that asked at the same time are put in order.
-func (l *line[K, L]) book(c *caller[K, L], due time.Time, times []time.Time) {
-	c.booked, c.head, c.due, c.times = true, false, due, times
-	l.tokens -= c.n
-	c.signal()
-	for p := c.Prev; p != nil; p = p.Prev {
-		switch {
-		case !p.booked:
-			continue
-		case !p.due.After(c.due):
-			return
-		case p.n != c.n:
-			if p.times != nil && c.times != nil && !p.times[0].After(c.times[0]) {
-				c.due = p.due // its answer was faster than that of p
-			}
-			return
-		}
-		p.due, c.due, p.times, c.times = c.due, p.due, c.times, p.times
-		p.signal()
-		c = p
-	}
+	l.window = int64(l.lead()/max(a.Each, time.Microsecond)) + 1
+	l.assign(booking{c, now.Add(a.Wait), a.Starts})
 }
 
 // deny notes that c was denied, and ends the callers that cannot pass before their deadlines.
-func (l *line[K, L]) deny(c *caller[K, L], a Answer[L], now time.Time) {
+func (l *line) deny(c *caller, a Answer, now time.Time) {
 	until := now.Add(a.Wait)
-	sooner := !l.unheard && !until.After(l.until.Add(l.all.lead()+l.limit.Least(l.denied, c.n)))
-	l.known, l.room, l.until, l.denied, l.limit = true, 0, until, c.n, a.Limit
-	c.denials++
-	if a.Paused {
-		l.until, c.denials = l.until.Add(l.all.lead()), 0
+	known := !l.unheard && !until.After(l.until.Add(l.lead()+l.limit.Least(l.need, c.n)))
+	l.denied, l.room, l.until, l.need, l.limit = true, 0, until, c.n, a.Limit
+	if c.denials++; a.Paused {
+		l.until, c.denials = until.Add(l.lead()), 0
 	}
-	c.ahead = (a.Wait / 64 * time.Duration(max(c.denials-1, 0))).Truncate(time.Microsecond)
-	refused := !c.booked && !c.out && l.refuse(c, 0, now)
-	if sooner && !refused {
-		return // no caller has to wait longer than was known
+	if c.ahead = 0; c.denials > 1 && !l.polls {
+		c.ahead = (a.Wait / 64 * time.Duration(c.denials-1)).Truncate(time.Microsecond)
 	}
-	if l.unheard = l.calls > 0; l.unheard || l.unbooked() == nil {
+	if !l.refuse(c, 0, now) && known {
+		return // the callers behind wait no longer than they would have
+	}
+	if l.unheard = l.calls > 0; l.unheard {
 		return // others may be granted what they asked for
 	}
-	behind, heads := int64(0), 0
-	for d := l.first; d != nil && l.first.n >= l.denied; {
-		next := d.Next
-		if heads > 0 && !d.booked {
-			behind += d.n
+	behind := int64(0) // tokens after those of the first caller
+	for c := range l.callers {
+		more := c.n
+		if first := l.waiting.Head; first.n < l.need {
+			return
+		} else if first == c {
+			more = 0
 		}
-		if !d.booked && l.refuse(d, behind, now) {
-			behind -= min(behind, d.n)
-		} else if !d.booked {
-			heads++
+		if !l.refuse(c, behind+more, now) {
+			behind += more
 		}
-		d = next
 	}
 }
 
-// leave takes c out of the line, and reports false if it need not leave any more. Its start goes to
-// the next caller.
-func (l *line[K, L]) leave(c *caller[K, L]) bool {
-	l.all.mu.Lock()
-	if c.out || c.booked && !time.Now().Before(c.due) {
-		l.all.mu.Unlock()
+// refuse ends c if it cannot pass before its deadline: so many tokens more, its own included, are
+// needed after those that were denied.
+func (l *line) refuse(c *caller, more int64, now time.Time) bool {
+	start := l.until.Add(l.limit.Least(l.need, more))
+	if c.by.IsZero() || !start.After(c.by) || c.asking {
 		return false
 	}
-	next, due, spare := c.Next, c.due, c.times
-	l.remove(c)
-	if c.booked {
-		for ; next != nil && next.booked && next.n == c.n; next = next.Next {
-			next.due, due, next.times, spare = due, next.due, spare, next.times
-			next.signal()
+	return l.end(c, c.store.Late(l.limit, start.Sub(now)))
+}
+
+// assign gives the start b to the caller that asked. If all that wait before it need as many tokens,
+// or if it has left, the first of them gets it. If none can use it, it is cancelled.
+func (l *line) assign(b booking) {
+	first := l.waiting.Head
+	usable := first != nil && first.n == b.n && (first.by.IsZero() || !b.due.After(first.by))
+	if l.waits(b.caller) {
+		for c := range l.callers {
+			if usable = usable && c.n == b.n; !usable || c == b.caller {
+				break
+			}
 		}
-		if next == nil || !next.booked {
-			spare = l.assign(nil, c.n, due, spare)
+	} else if last := len(l.booked) - 1; last >= 0 && l.booked[last].n != b.n {
+		usable = usable && !l.booked[last].due.After(b.due)
+	}
+	if usable {
+		b.caller = first
+	} else if !l.waits(b.caller) {
+		l.cancel(b)
+		return
+	}
+	l.book(b)
+}
+
+// book gives a caller a start. Callers with equal needs exchange their starts, so that they pass in
+// the order in which they came.
+func (l *line) book(b booking) {
+	l.remove(b.caller)
+	i := len(l.booked)
+	for ; i > 0 && l.booked[i-1].due.After(b.due); i-- {
+		p := l.booked[i-1]
+		if p.n != b.n && p.starts != nil && b.starts != nil && !p.starts[0].After(b.starts[0]) {
+			b.due = p.due // its answer was faster than that of p
+			break
 		}
 	}
-	l.choose(false)
-	l.unlockAndCancel(c, spare, due)
+	l.booked = slices.Insert(l.booked, i, b)
+	for ; i+1 < len(l.booked) && l.booked[i+1].n == b.n && l.booked[i+1].place < b.place; i++ {
+		l.booked[i].caller, l.booked[i+1].caller = l.booked[i+1].caller, b.caller
+	}
+}
+
+// cancel gives a start that is ahead back to the store.
+func (l *line) cancel(b booking) {
+	if b.starts == nil || !b.due.After(time.Now()) {
+		return
+	}
+	l.denied = false // the head may be granted now what it was denied
+	if b.store.Inline() {
+		b.store.Cancel(b.starts)
+		return
+	}
+	l.calls++
+	go func() {
+		b.store.Cancel(b.starts)
+		l.mu.Lock()
+		l.calls--
+		l.denied = false
+		l.advance(time.Now())
+	}()
+}
+
+// leave takes c out of the line, and reports false if it is out. Its start goes to the callers behind
+// it that need as many tokens.
+func (l *line) leave(c *caller) bool {
+	l.mu.Lock()
+	i := slices.IndexFunc(l.booked, func(b booking) bool { return b.caller == c })
+	switch {
+	case c.out || i >= 0 && !time.Now().Before(l.booked[i].due):
+		l.advance(time.Now())
+		return false
+	case i < 0:
+		l.remove(c)
+	default:
+		for ; i+1 < len(l.booked) && l.booked[i+1].n == c.n; i++ {
+			l.booked[i].caller = l.booked[i+1].caller
+		}
+		spare := l.booked[i]
+		spare.caller = c
+		if l.booked = slices.Delete(l.booked, i, i+1); i < len(l.booked) {
+			l.cancel(spare)
+		} else {
+			l.assign(spare)
+		}
+	}
+	c.out = true
+	l.advance(time.Now())
 	return true
 }
 
-// choose decides which callers ask: as many as pass within a trip, if their costs are equal, so that
-// whatever the order of the answers, they pass in the order in which they came; and as many as will
-// be granted at once.
-func (l *line[K, L]) choose(wake bool) {
-	heads, tokens, equal := 0, int64(0), true
-	for c := l.unbooked(); c != nil && heads < maxHeads; c = c.Next {
-		if c.booked {
-			continue
-		}
-		heads++
-		tokens += c.n
-		equal = equal && heads <= l.window && c.n == l.first.n
-		head := equal || tokens <= l.room
-		if !head && !c.head {
+// callers yields the callers that wait for a start. The loop may end them.
+func (l *line) callers(yield func(*caller) bool) {
+	for c := l.waiting.Head; c != nil; {
+		next := c.Next
+		if !yield(c) {
 			return
 		}
-		if head && (wake || !c.head) && !c.asking {
-			c.signal()
-		}
-		c.head = head
+		c = next
 	}
 }
 
-// unbooked returns the first caller without a start.
-func (l *line[K, L]) unbooked() *caller[K, L] {
-	for l.first != nil && l.first.booked {
-		l.first = l.first.Next
-	}
-	return l.first
-}
+// waits reports whether c is neither out nor booked.
+func (l *line) waits(c *caller) bool { return c.Prev != nil || c.Next != nil || l.waiting.Head == c }
 
-// end takes c out of the line with an error.
-func (l *line[K, L]) end(c *caller[K, L], err error) {
-	if c.out || c.booked {
-		return
+// end ends c with an error, if it waits.
+func (l *line) end(c *caller, err error) bool {
+	if !l.waits(c) {
+		return false
 	}
-	c.err = err
 	l.remove(c)
-	c.signal()
+	l.finish(c, err)
+	return true
 }
 
-func (l *line[K, L]) remove(c *caller[K, L]) {
-	if l.first == c {
-		l.first = c.Next
-	}
-	if !c.booked {
-		l.tokens -= c.n
-	}
-	l.Remove(c)
-	c.out = true
-	l.n--
+func (l *line) finish(c *caller, err error) {
+	c.out, c.err = true, err
+	close(c.done)
 }
 
-func (c *caller[K, L]) signal() {
-	select {
-	case c.changed <- struct{}{}:
-	default:
-	}
+func (l *line) remove(c *caller) {
+	l.waiting.Remove(c)
+	l.tokens -= c.n
 }

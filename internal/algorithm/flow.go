@@ -1,0 +1,30 @@
+package algorithm
+
+import "time"
+
+// Flow returns the time in which n tokens become available, on average.
+func (t *Terms) Flow(n int64) time.Duration {
+	each := t.Capacity
+	if t.IsBucket() {
+		each = t.Refill
+	}
+	micros := float64(max(n, 0)) / float64(each) * float64(t.Every.Microseconds())
+	return time.Duration(min(micros, MaxExact)) * time.Microsecond
+}
+
+// Least returns the time from the start of n tokens that were denied before it until so many tokens
+// more can be granted, at least.
+func (t *Terms) Least(n, more int64) time.Duration {
+	switch t.Algorithm {
+	case TokenBucket:
+		return t.Flow(more)
+	case Stepped:
+		return t.Flow(more - t.Refill)
+	case SlidingWindow:
+		return t.Flow(n + more - 2*t.Capacity)
+	case CalendarWindow: // which is never shorter than nine tenths of the longest
+		return t.Flow(n+more-t.Capacity) / 10 * 9
+	default:
+		return t.Flow(n + more - t.Capacity)
+	}
+}

@@ -1,0 +1,110 @@
+package waitline
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/internal/algorithm"
+)
+
+// Lines holds the callers of this process that wait for tokens: a line for each K, in the order in
+// which they came. Only the head of a line asks the store, as late as it can without losing rate to
+// the time that an answer takes. So callers that leave have nothing in the store. If more callers can
+// pass than the store answers one by one, several heads ask at once.
+//
+// The zero Lines is ready to use.
+type Lines[K comparable] struct {
+	lines
+	of map[K]*line
+}
+
+// lines is what all lines share.
+type lines struct {
+	n     atomic.Int64 // lines
+	mu    sync.Mutex
+	trip  time.Duration // how long answers took of late, at most
+	polls bool          // the store does not book ahead
+}
+
+// Store asks a store for the start of one caller.
+type Store interface {
+	// Ask asks for a start that is at most maxWait ahead. After an error it may be charged.
+	Ask(maxWait time.Duration) (Answer, error)
+
+	// Cancel gives back a start that is ahead, if the store can.
+	Cancel(starts []time.Time)
+
+	// Inline reports whether the store answers at once.
+	Inline() bool
+
+	// Late returns the error of a caller that would have to wait too long under l.
+	Late(l *algorithm.Rule, wait time.Duration) error
+}
+
+// Answer is a grant or a denial.
+type Answer struct {
+	Granted bool
+	Wait    time.Duration   // until the start, or until the same request would be granted
+	Limit   *algorithm.Rule // of a denial: the limit with the longest wait
+	Starts  []time.Time     // of a grant: what the store calls its start, under each limit
+	Left    int64           // tokens that remain
+	Each    time.Duration   // in which the tokens of one caller become available, at best
+	Polls   bool            // the store does not book ahead
+	Paused  bool            // nothing is granted or booked before the wait is over
+	Invalid bool            // the error concerns this caller alone
+}
+
+// Wait returns when a caller may use n tokens, or an error if it may not. by is its deadline, or the
+// zero time.
+func (s *Lines[K]) Wait(ctx context.Context, k K, n int64, by time.Time, store Store) error {
+	c := &caller{n: n, by: by, store: store, done: make(chan struct{})}
+	s.mu.Lock()
+	l := s.line(k)
+	l.join(c)
+	l.advance(time.Now())
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		if l.leave(c) {
+			return ctx.Err()
+		}
+	}
+	if c.panicked != nil {
+		panic(c.panicked)
+	}
+	return c.err
+}
+
+// Any reports whether there is a line.
+func (s *Lines[K]) Any() bool { return s.n.Load() > 0 }
+
+// Has reports whether there is a line of k.
+func (s *Lines[K]) Has(k K) bool {
+	if !s.Any() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.of[k] != nil
+}
+
+// line returns the line of k. s is locked.
+func (s *Lines[K]) line(k K) *line {
+	if l := s.of[k]; l != nil {
+		return l
+	}
+	if s.of == nil {
+		s.of = make(map[K]*line)
+	}
+	l := &line{lines: &s.lines, room: math.MaxInt64, window: 1, unheard: true}
+	l.drop = func() {
+		delete(s.of, k)
+		s.n.Add(-1)
+	}
+	s.of[k] = l
+	s.n.Add(1)
+	return l
+}
