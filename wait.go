@@ -176,9 +176,9 @@ func (a *asker) Ask(maxWait time.Duration) (answer waitline.Answer, err error) {
 		d, starts, err = a.book(a.ctx, 0)
 	}
 	answer.Granted, answer.Starts = err == nil, starts
-	answer.Wait, answer.Left, answer.Each = d.RetryAfter, d.Remaining, Never
-	for _, l := range a.limits {
-		answer.Each = min(answer.Each, l.terms().Flow(a.n))
+	answer.Wait, answer.Left = d.RetryAfter, d.Remaining
+	if len(a.limits) == 1 {
+		answer.Limit = d.Limit.rule
 	}
 	if late, ok := errors.AsType[*DeadlineError](err); ok && late.Wait != Never {
 		answer.Wait, answer.Limit, answer.Paused = late.Wait, late.Limit.rule, d.Limit != late.Limit

@@ -37,8 +37,10 @@ func crowd(processes int, trip time.Duration, varies bool, rate int64, costs ...
 	m := NewMemorySize(1000)
 	for p := range tokens {
 		store := &networkStore{Store: m, there: trip / 2, back: trip / 2}
-		if varies {
-			store.random = rand.New(rand.NewPCG(1, uint64(p)))
+		if varies { // a tenth
+			random := rand.New(rand.NewPCG(1, uint64(p)))
+			store.Store = &networkStore{Store: m, there: trip / 20, back: trip / 20, random: random}
+			store.there, store.back = trip*9/20, trip*9/20
 		}
 		l := must(NewLimiter(countingStore{store, &n}, PerSecond(rate).Burst(costs[len(costs)-1])))
 		for i := range 200 {

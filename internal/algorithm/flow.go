@@ -2,8 +2,8 @@ package algorithm
 
 import "time"
 
-// Flow returns the time in which n tokens become available, on average.
-func (t *Terms) Flow(n int64) time.Duration {
+// flow returns the time in which n tokens become available, on average.
+func (t *Terms) flow(n int64) time.Duration {
 	each := t.Capacity
 	if t.IsBucket() {
 		each = t.Refill
@@ -17,14 +17,14 @@ func (t *Terms) Flow(n int64) time.Duration {
 func (t *Terms) Least(n, more int64) time.Duration {
 	switch t.Algorithm {
 	case TokenBucket:
-		return t.Flow(more)
+		return t.flow(more)
 	case Stepped:
-		return t.Flow(more - t.Refill)
+		return t.flow(more - t.Refill)
 	case SlidingWindow:
-		return t.Flow(n + more - 2*t.Capacity)
+		return t.flow(n + more - 2*t.Capacity)
 	case CalendarWindow: // which is never shorter than nine tenths of the longest
-		return t.Flow(n+more-t.Capacity) / 10 * 9
+		return t.flow(n+more-t.Capacity) / 10 * 9
 	default:
-		return t.Flow(n + more - t.Capacity)
+		return t.flow(n + more - t.Capacity)
 	}
 }

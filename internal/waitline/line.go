@@ -1,6 +1,7 @@
 package waitline
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -27,15 +28,15 @@ type line struct {
 	timer   *time.Timer
 	rings   time.Time // or zero
 
-	// What the store answered last: room tokens remain, or need tokens were denied until a time.
+	// What the store answered last: how many tokens remain, or else until when it has granted or
+	// denied some, and how many.
 	room    int64
-	denied  bool
+	known   bool
+	granted bool
 	until   time.Time
-	need    int64
+	some    int64
 	limit   *algorithm.Rule
-	window  int64     // callers with equal needs that ask at once
 	failed  time.Time // when it did not answer, or zero
-	unheard bool      // the deadlines of some callers are not checked
 }
 
 type booking struct {
@@ -68,11 +69,20 @@ func (l *line) join(c *caller) {
 	c.place = l.places
 	l.waiting.Push(c)
 	l.tokens += c.n
-	if first := l.waiting.Head; !l.denied || first.n < l.need {
-		l.unheard = true
-	} else {
-		l.refuse(c, l.tokens-first.n, time.Now())
+	l.refuse(c, l.tokens-c.n, time.Now())
+}
+
+// bounds reports whether the last answer bounds when callers can pass.
+func (l *line) bounds() bool {
+	return l.known && l.waiting.Head != nil && (l.granted || l.waiting.Head.n >= l.some)
+}
+
+// earliest returns when c can start at the earliest, if others that wait before it need so many tokens.
+func (l *line) earliest(c *caller, before int64) time.Time {
+	if !l.granted {
+		before -= l.waiting.Head.n // as many as were denied, or more
 	}
+	return l.until.Add(l.limit.Least(l.some, before+c.n))
 }
 
 // advance does what can be done now, and unlocks. It was to happen at a time planned.
@@ -97,21 +107,19 @@ func (l *line) advance(planned time.Time) {
 	l.mu.Unlock()
 }
 
-// next returns the next caller that asks now, or else the time when there may be one. As many ask at
-// once as pass within a trip, while their needs are equal so that they can exchange their starts; and
-// as many as will be granted their tokens at once.
+// next returns the next caller that asks now, or else the time when there may be one. Several ask at
+// once if they can pass soon, while their needs are equal so that they can exchange their starts; and
+// all that will be granted their tokens at once.
 func (l *line) next(now time.Time) (c *caller, wake time.Time) {
-	heads, tokens, equal := int64(0), int64(0), true
+	bounds, heads, before := l.bounds(), 0, int64(0)
 	for c := range l.callers {
-		heads++
-		tokens += c.n
-		equal = equal && heads <= l.window && c.n == l.waiting.Head.n
-		if heads > maxHeads || !equal && tokens > l.room {
+		first, at := c == l.waiting.Head, time.Time{}
+		equal := first || bounds && before == c.n*int64(heads)
+		if heads == maxHeads || !equal && before+c.n > l.room {
 			break
 		}
-		at := time.Time{}
-		if l.denied && c.n >= l.need && (c.denials < patience || l.polls) {
-			at = l.until.Add(-l.lead() - c.ahead)
+		if bounds && (c.denials < patience || l.polls) {
+			at = l.earliest(c, before).Add(-l.lead() - c.ahead)
 		}
 		switch {
 		case c.asking:
@@ -120,6 +128,8 @@ func (l *line) next(now time.Time) (c *caller, wake time.Time) {
 		case wake.IsZero() || at.Before(wake):
 			wake = at
 		}
+		heads++
+		before += c.n
 	}
 	return nil, wake
 }
@@ -130,7 +140,16 @@ func (l *line) lead() time.Duration {
 	if l.polls {
 		return 0
 	}
-	return (2 * l.trip).Truncate(time.Microsecond)
+	return (l.trip).Truncate(time.Microsecond)
+}
+
+// measure notes how long an answer took.
+func (s *lines) measure(now time.Time, took time.Duration) {
+	if now.Sub(s.since) > time.Second {
+		s.trip, s.next, s.since = s.next, 0, now
+	}
+	s.next = max(s.next, min(took, 2*s.trip+time.Millisecond)) // one slow answer says little
+	s.trip = max(s.trip, s.next)
 }
 
 // schedule sets the timer to wake, or to the first start if that comes sooner.
@@ -190,11 +209,7 @@ func (l *line) answered(c *caller, a Answer, err error, planned time.Time) {
 	now := time.Now()
 	c.asking = false
 	l.calls--
-	if took := now.Sub(planned); took > l.trip {
-		l.trip = min(took, 2*l.trip+time.Millisecond) // one slow answer says little
-	} else {
-		l.trip -= (l.trip - took) / 16
-	}
+	l.measure(now, now.Sub(planned))
 	switch {
 	case err != nil:
 		l.fail(c, err, a.Invalid, planned)
@@ -210,7 +225,7 @@ func (l *line) answered(c *caller, a Answer, err error, planned time.Time) {
 // fail ends c. If the store does not answer the next call, either, all callers end: each might have
 // to wait for an error of its own.
 func (l *line) fail(c *caller, err error, invalid bool, planned time.Time) {
-	l.denied = false
+	l.known = false
 	l.end(c, err)
 	switch {
 	case invalid || c.panicked != nil:
@@ -227,53 +242,44 @@ func (l *line) fail(c *caller, err error, invalid bool, planned time.Time) {
 
 // grant gives a start that c was granted to a caller.
 func (l *line) grant(c *caller, a Answer, now time.Time) {
-	l.denied, l.room = false, 0
-	if a.Wait == 0 {
-		l.room = a.Left
+	due := now.Add(a.Wait)
+	later := l.known && l.granted && l.until.After(due) // another answer
+	l.room, l.limit = a.Left, cmp.Or(a.Limit, l.limit)
+	if a.Wait > 0 {
+		l.room = 0
 	}
-	l.window = int64(l.lead()/max(a.Each, time.Microsecond)) + 1
-	l.assign(booking{c, now.Add(a.Wait), a.Starts})
+	if l.known = l.limit != nil && l.room == 0; l.known && !later {
+		l.granted, l.until, l.some = a.Wait > 0, due, c.n
+	}
+	l.assign(booking{c, due, a.Starts})
 }
 
 // deny notes that c was denied, and ends the callers that cannot pass before their deadlines.
 func (l *line) deny(c *caller, a Answer, now time.Time) {
 	until := now.Add(a.Wait)
-	known := !l.unheard && !until.After(l.until.Add(l.lead()+l.limit.Least(l.need, c.n)))
-	l.denied, l.room, l.until, l.need, l.limit = true, 0, until, c.n, a.Limit
+	l.known, l.granted, l.room, l.until, l.some, l.limit = true, false, 0, until, c.n, a.Limit
 	if c.denials++; a.Paused {
 		l.until, c.denials = until.Add(l.lead()), 0
 	}
-	if c.ahead = 0; c.denials > 1 && !l.polls {
-		c.ahead = (a.Wait / 64 * time.Duration(c.denials-1)).Truncate(time.Microsecond)
+	if c.ahead = 0; c.denials > 0 && !l.polls {
+		c.ahead = (a.Wait/64*time.Duration(c.denials-1) + l.trip*time.Duration(min(c.denials, 4))).Truncate(time.Microsecond)
 	}
-	if !l.refuse(c, 0, now) && known {
-		return // the callers behind wait no longer than they would have
-	}
-	if l.unheard = l.calls > 0; l.unheard {
-		return // others may be granted what they asked for
-	}
-	behind := int64(0) // tokens after those of the first caller
+	l.refuse(c, 0, now)
+	before := int64(0)
 	for c := range l.callers {
-		more := c.n
-		if first := l.waiting.Head; first.n < l.need {
-			return
-		} else if first == c {
-			more = 0
-		}
-		if !l.refuse(c, behind+more, now) {
-			behind += more
+		if l.calls == 0 && !l.refuse(c, before, now) { // else others may have been granted tokens
+			before += c.n
 		}
 	}
 }
 
-// refuse ends c if it cannot pass before its deadline: so many tokens more, its own included, are
-// needed after those that were denied.
-func (l *line) refuse(c *caller, more int64, now time.Time) bool {
-	start := l.until.Add(l.limit.Least(l.need, more))
-	if c.by.IsZero() || !start.After(c.by) || c.asking {
+// refuse ends c if it cannot pass before its deadline.
+func (l *line) refuse(c *caller, before int64, now time.Time) bool {
+	if c.by.IsZero() || c.asking || !l.bounds() {
 		return false
 	}
-	return l.end(c, c.store.Late(l.limit, start.Sub(now)))
+	start := l.earliest(c, before)
+	return start.After(c.by) && l.end(c, c.store.Late(l.limit, start.Sub(now)))
 }
 
 // assign gives the start b to the caller that asked. If all that wait before it need as many tokens,
@@ -322,7 +328,7 @@ func (l *line) cancel(b booking) {
 	if b.starts == nil || !b.due.After(time.Now()) {
 		return
 	}
-	l.denied = false // the head may be granted now what it was denied
+	l.known = false // the head may be granted now what it was denied
 	if b.store.Inline() {
 		b.store.Cancel(b.starts)
 		return
@@ -332,7 +338,7 @@ func (l *line) cancel(b booking) {
 		b.store.Cancel(b.starts)
 		l.mu.Lock()
 		l.calls--
-		l.denied = false
+		l.known = false
 		l.advance(time.Now())
 	}()
 }

@@ -25,7 +25,9 @@ type Lines[K comparable] struct {
 type lines struct {
 	n     atomic.Int64 // lines
 	mu    sync.Mutex
-	trip  time.Duration // how long answers took of late, at most
+	trip  time.Duration // how long answers took in this second and the last, at most
+	next  time.Duration // the same of this second
+	since time.Time     // when it began
 	polls bool          // the store does not book ahead
 }
 
@@ -48,10 +50,9 @@ type Store interface {
 type Answer struct {
 	Granted bool
 	Wait    time.Duration   // until the start, or until the same request would be granted
-	Limit   *algorithm.Rule // of a denial: the limit with the longest wait
+	Limit   *algorithm.Rule // the one with the longest wait, or nil for a grant under several
 	Starts  []time.Time     // of a grant: what the store calls its start, under each limit
 	Left    int64           // tokens that remain
-	Each    time.Duration   // in which the tokens of one caller become available, at best
 	Polls   bool            // the store does not book ahead
 	Paused  bool            // nothing is granted or booked before the wait is over
 	Invalid bool            // the error concerns this caller alone
@@ -99,7 +100,7 @@ func (s *Lines[K]) line(k K) *line {
 	if s.of == nil {
 		s.of = make(map[K]*line)
 	}
-	l := &line{lines: &s.lines, room: math.MaxInt64, window: 1, unheard: true}
+	l := &line{lines: &s.lines, room: math.MaxInt64}
 	l.drop = func() {
 		delete(s.of, k)
 		s.n.Add(-1)
