@@ -12,6 +12,7 @@ import (
 
 const (
 	patience = 16  // denials, after which a caller books its start however far ahead
+	maxTrips = 4   // that a caller may book its start farther ahead than others
 	maxHeads = 256 // callers of a line that ask at once
 )
 
@@ -56,7 +57,7 @@ type caller struct {
 	asking, out bool
 
 	denials int
-	ahead   time.Duration // how much farther ahead than others it may book
+	wait    time.Duration // when it was denied last
 
 	done     chan struct{} // closed when it is out, unless it leaves
 	err      error
@@ -111,15 +112,15 @@ func (l *line) advance(planned time.Time) {
 // once if they can pass soon, while their needs are equal so that they can exchange their starts; and
 // all that will be granted their tokens at once.
 func (l *line) next(now time.Time) (c *caller, wake time.Time) {
-	bounds, heads, before := l.bounds(), 0, int64(0)
+	bounds, equal, heads, before := l.bounds(), true, 0, int64(0)
 	for c := range l.callers {
-		first, at := c == l.waiting.Head, time.Time{}
-		equal := first || bounds && before == c.n*int64(heads)
+		equal = equal && c.n == l.waiting.Head.n && (heads == 0 || bounds)
 		if heads == maxHeads || !equal && before+c.n > l.room {
 			break
 		}
-		if bounds && (c.denials < patience || l.polls) {
-			at = l.earliest(c, before).Add(-l.lead() - c.ahead)
+		at := time.Time{}
+		if lead := l.lead(c); bounds && lead < math.MaxInt64 {
+			at = l.earliest(c, before).Add(-lead)
 		}
 		switch {
 		case c.asking:
@@ -134,13 +135,18 @@ func (l *line) next(now time.Time) (c *caller, wake time.Time) {
 	return nil, wake
 }
 
-// lead is how far ahead a caller may book its start: two trips, so that the next start can be booked
-// before that one comes.
-func (l *line) lead() time.Duration {
-	if l.polls {
+// lead returns how far ahead a caller may book its start: a trip for each time that it was denied, and
+// one more. So the answer comes before the start, and processes take turns. With each denial it also
+// gains a part of its wait, so that large needs are met.
+func (l *line) lead(c *caller) time.Duration {
+	switch {
+	case l.polls:
 		return 0
+	case c.denials >= patience:
+		return math.MaxInt64
 	}
-	return (l.trip).Truncate(time.Microsecond)
+	trips, waits := min(c.denials, maxTrips)+1, max(c.denials-1, 0)
+	return (l.trip*time.Duration(trips) + c.wait/64*time.Duration(waits)).Truncate(time.Microsecond)
 }
 
 // measure notes how long an answer took.
@@ -174,13 +180,9 @@ func (l *line) schedule(wake time.Time) {
 
 var errEnded = errors.New("headgate: the store ended the goroutine")
 
-// ask asks the store for a start of c. With each denial, a caller may book a little farther ahead than
-// before: so processes take turns, and large needs are met in the end.
+// ask asks the store for a start of c.
 func (l *line) ask(c *caller, planned time.Time) {
-	wait := l.lead() + c.ahead
-	if c.denials >= patience && !l.polls {
-		wait = math.MaxInt64
-	}
+	wait := l.lead(c)
 	if !c.by.IsZero() {
 		wait = min(wait, max(time.Until(c.by), 0))
 	}
@@ -197,7 +199,9 @@ func (l *line) ask(c *caller, planned time.Time) {
 		defer func() {
 			panicked := recover()
 			l.mu.Lock()
-			c.panicked = panicked
+			if l.waits(c) {
+				c.panicked = panicked
+			}
 			l.answered(c, a, err, planned)
 			l.advance(time.Now())
 		}()
@@ -209,17 +213,17 @@ func (l *line) answered(c *caller, a Answer, err error, planned time.Time) {
 	now := time.Now()
 	c.asking = false
 	l.calls--
-	l.measure(now, now.Sub(planned))
-	switch {
-	case err != nil:
+	if err != nil {
 		l.fail(c, err, a.Invalid, planned)
 		return
-	case a.Granted:
+	}
+	l.measure(now, now.Sub(planned))
+	l.polls, l.failed = l.polls || a.Polls, time.Time{}
+	if a.Granted {
 		l.grant(c, a, now)
-	default:
+	} else {
 		l.deny(c, a, now)
 	}
-	l.polls, l.failed = l.polls || a.Polls, time.Time{}
 }
 
 // fail ends c. If the store does not answer the next call, either, all callers end: each might have
@@ -228,7 +232,7 @@ func (l *line) fail(c *caller, err error, invalid bool, planned time.Time) {
 	l.known = false
 	l.end(c, err)
 	switch {
-	case invalid || c.panicked != nil:
+	case invalid || errors.Is(err, errEnded):
 	case l.failed.IsZero():
 		l.failed = time.Now()
 	case planned.After(l.failed):
@@ -258,16 +262,18 @@ func (l *line) grant(c *caller, a Answer, now time.Time) {
 func (l *line) deny(c *caller, a Answer, now time.Time) {
 	until := now.Add(a.Wait)
 	l.known, l.granted, l.room, l.until, l.some, l.limit = true, false, 0, until, c.n, a.Limit
-	if c.denials++; a.Paused {
-		l.until, c.denials = until.Add(l.lead()), 0
-	}
-	if c.ahead = 0; c.denials > 0 && !l.polls {
-		c.ahead = (a.Wait/64*time.Duration(c.denials-1) + l.trip*time.Duration(min(c.denials, 4))).Truncate(time.Microsecond)
+	c.denials, c.wait = c.denials+1, a.Wait
+	if a.Paused {
+		c.denials = 0
+		l.until = until.Add(l.lead(c)) // it asks when the wait is over, and not before
 	}
 	l.refuse(c, 0, now)
+	if l.calls > 0 {
+		return // others may have been granted what they asked for
+	}
 	before := int64(0)
 	for c := range l.callers {
-		if l.calls == 0 && !l.refuse(c, before, now) { // else others may have been granted tokens
+		if !l.refuse(c, before, now) {
 			before += c.n
 		}
 	}
