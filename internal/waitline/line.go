@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"math"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 
 const (
 	patience = 16  // denials, after which a caller books its start however far ahead
-	maxTrips = 4   // that a caller may book its start farther ahead than others
+	maxLeads = 4   // denials that each let a caller book a lead farther ahead
 	maxHeads = 256 // callers of a line that ask at once
 )
 
@@ -135,9 +136,9 @@ func (l *line) next(now time.Time) (c *caller, wake time.Time) {
 	return nil, wake
 }
 
-// lead returns how far ahead a caller may book its start: a trip for each time that it was denied, and
-// one more. So the answer comes before the start, and processes take turns. With each denial it also
-// gains a part of its wait, so that large needs are met.
+// lead returns how far ahead c may book its start: far enough that the answer comes before the start.
+// It is 1.5 to 3 trips, a power of two, so that processes as far from the store book as far ahead. For
+// each denial it is longer, so that processes take turns, and large needs are met.
 func (l *line) lead(c *caller) time.Duration {
 	switch {
 	case l.polls:
@@ -145,17 +146,12 @@ func (l *line) lead(c *caller) time.Duration {
 	case c.denials >= patience:
 		return math.MaxInt64
 	}
-	trips, waits := min(c.denials, maxTrips)+1, max(c.denials-1, 0)
-	return (l.trip*time.Duration(trips) + c.wait/64*time.Duration(waits)).Truncate(time.Microsecond)
-}
-
-// measure notes how long an answer took.
-func (s *lines) measure(now time.Time, took time.Duration) {
-	if now.Sub(s.since) > time.Second {
-		s.trip, s.next, s.since = s.next, 0, now
+	lead, waits := time.Duration(0), time.Duration(max(c.denials-1, 0))
+	if l.trip > 0 {
+		lead = time.Microsecond << bits.Len64(uint64(l.trip.Microseconds()*3/2))
 	}
-	s.next = max(s.next, min(took, 2*s.trip+time.Millisecond)) // one slow answer says little
-	s.trip = max(s.trip, s.next)
+	lead *= time.Duration(min(c.denials, maxLeads) + 1)
+	return lead + (c.wait / 64 * waits).Truncate(time.Microsecond)
 }
 
 // schedule sets the timer to wake, or to the first start if that comes sooner.
@@ -217,7 +213,11 @@ func (l *line) answered(c *caller, a Answer, err error, planned time.Time) {
 		l.fail(c, err, a.Invalid, planned)
 		return
 	}
-	l.measure(now, now.Sub(planned))
+	if longer := now.Sub(planned) - l.trip; longer > 0 {
+		l.trip += longer / 2
+	} else {
+		l.trip += longer / 16
+	}
 	l.polls, l.failed = l.polls || a.Polls, time.Time{}
 	if a.Granted {
 		l.grant(c, a, now)

@@ -25,9 +25,7 @@ type Lines[K comparable] struct {
 type lines struct {
 	n     atomic.Int64 // lines
 	mu    sync.Mutex
-	trip  time.Duration // how long answers took in this second and the last, at most
-	next  time.Duration // the same of this second
-	since time.Time     // when it began
+	trip  time.Duration // how long most answers take
 	polls bool          // the store does not book ahead
 }
 
