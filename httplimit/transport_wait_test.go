@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,6 +163,35 @@ func TestCanceledAsAPauseIsRead(t *testing.T) {
 		d, err := l.Peek(t.Context(), "host:=api.example")
 		if err != nil || d.RetryAfter > time.Hour {
 			t.Errorf("%+v, %v: start times stay charged", d, err)
+		}
+	})
+}
+
+// Clients that hang up cost nobody: after an overload, as many requests are sent as the limit allows.
+// Once, their start times stayed charged, and none was sent for as long as more clients came.
+func TestRequestsAfterAnOverload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t, newLimiter(t, "50/s burst 10"), &api{}, httplimit.TransportOptions{})
+		var all sync.WaitGroup
+		var sent [2]atomic.Int64
+		come := func(phase, n int, every time.Duration) {
+			for i := range n {
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(time.Second+time.Duration(i*37%100)*10*time.Millisecond, cancel)
+				all.Go(func() {
+					defer cancel()
+					if call(ctx, client, "http://api.example/") == "200" {
+						sent[phase].Add(1)
+					}
+				})
+				time.Sleep(every)
+			}
+		}
+		come(0, 1200, 10*time.Millisecond)
+		come(1, 100, 100*time.Millisecond)
+		all.Wait()
+		if n, m := sent[0].Load(), sent[1].Load(); n < 600 || m < 95 {
+			t.Errorf("%d of 610 sent in the overload, and %d of 100 after it", n, m)
 		}
 	})
 }
