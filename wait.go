@@ -76,22 +76,34 @@ func (b booking) possible(limits ...Limit) error {
 	return nil
 }
 
-// wait waits in the line of b. If there is nothing to wait for, a store in memory is asked at once.
+// wait waits in the line of b. If nobody does, a store in memory is asked at once.
 func (b booking) wait(ctx context.Context) error {
-	if err := b.possible(b.limits...); err != nil || len(b.limits) == 0 {
+	lines, memory := &b.limiter.lines, b.limiter.memory != nil
+	if len(b.limits) == 0 || memory && !lines.Any() && b.fits(ctx) {
+		return nil
+	}
+	if err := b.possible(b.limits...); err != nil {
 		return err
 	}
 	k := lineKey{key: b.key}
 	if copy(k.limits[:], b.limits) < len(b.limits) {
 		k.more = &b.limits[len(k.limits)]
 	}
-	if b.limiter.memory != nil && !b.limiter.lines.Has(k) {
-		if d, err := b.take(ctx, b.n, 0, nil); err == nil && d.Allowed() {
-			return nil
-		}
+	if memory && !lines.Has(k) && b.fits(ctx) {
+		return nil
 	}
 	by, _ := ctx.Deadline()
-	return b.limiter.lines.Wait(ctx, k, b.n, by, &asker{b, ctx})
+	return lines.Wait(ctx, k, b.n, by, &asker{b, ctx})
+}
+
+// fits takes the tokens of b if they are there.
+func (b booking) fits(ctx context.Context) bool {
+	if len(b.limits) == 1 {
+		d, err := b.limiter.takeOne(ctx, b.key, b.limits[0], b.n)
+		return err == nil && d.Allowed()
+	}
+	d, err := b.take(ctx, b.n, 0, nil)
+	return err == nil && d.Allowed()
 }
 
 // take makes one request of all limits of b. starts are nil, or one for each.

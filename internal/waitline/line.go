@@ -159,19 +159,26 @@ func (l *line) schedule(wake time.Time) {
 	if len(l.booked) > 0 && (wake.IsZero() || l.booked[0].due.Before(wake)) {
 		wake = l.booked[0].due
 	}
-	if wake.Equal(l.rings) {
-		return
-	}
-	if l.rings = wake; l.timer != nil {
+	switch {
+	case wake.Equal(l.rings):
+	case wake.IsZero():
 		l.timer.Stop()
+	case l.timer == nil:
+		l.timer = time.AfterFunc(time.Until(wake), l.ring)
+	default:
+		l.timer.Reset(time.Until(wake))
 	}
-	if !wake.IsZero() {
-		l.timer = time.AfterFunc(time.Until(wake), func() {
-			l.mu.Lock()
-			l.rings = time.Time{}
-			l.advance(wake)
-		})
+	l.rings = wake
+}
+
+func (l *line) ring() {
+	l.mu.Lock()
+	planned := l.rings
+	if now := time.Now(); planned.IsZero() || planned.After(now) {
+		planned = now // it was set anew meanwhile
 	}
+	l.rings = time.Time{}
+	l.advance(planned)
 }
 
 var errEnded = errors.New("headgate: the store ended the goroutine")
