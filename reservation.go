@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-// Reservation is a number of tokens that are granted now or at a start time ahead. It is
-// safe for use by many goroutines.
+// Reservation is a number of tokens that are granted now or at a start time ahead. It is safe for
+// use by many goroutines.
 type Reservation struct {
 	booking booking
 	due     time.Time   // the start, by the clock of this process
@@ -24,12 +24,15 @@ type Reservation struct {
 // fully used. The errors are those of [Limiter.WaitN]: if the start would come after the deadline
 // of ctx, Reserve returns a [DeadlineError] at once and charges nothing.
 //
-// Until the start, all other requests of the key wait or are denied. Most of the start times of
-// callers that give up stay charged, because only the last one of a key can be cancelled. So while
-// many callers reserve and give up, the limit can grant almost nothing. To prevent that, give ctx a
-// deadline as long as the caller's patience, or use [Limiter.ReserveWait].
+// Only the last start time of a key can be cancelled. So if many callers reserve and give up, the
+// limit can grant almost nothing. To prevent that, give ctx a deadline as long as the patience of
+// the caller, or use [Limiter.ReserveWait].
 func (l *Limiter) Reserve(ctx context.Context, key string, n int64) (*Reservation, error) {
-	return l.reserve(ctx, key, n, maxWait(ctx))
+	maxWait := maxAhead
+	if deadline, ok := ctx.Deadline(); ok {
+		maxWait = max(time.Until(deadline), time.Microsecond)
+	}
+	return l.reserve(ctx, key, n, maxWait)
 }
 
 // ReserveNow is [Limiter.Reserve] for callers that cannot wait. If the tokens are not granted now,
@@ -63,15 +66,18 @@ func (l *Limiter) reserve(
 		return r, nil
 	}
 	answered := make(chan struct{})
-	if b.await(ctx, func() {
+	book := func() {
 		defer close(answered)
 		var d Decision
 		d, r.starts, err = b.book(ctx, maxWait)
 		r.due = time.Now().Add(d.RetryAfter)
-	}) {
+	}
+	if b.limiter.memory != nil {
+		book()
+	} else if await.Do(ctx, book) {
 		go func() {
 			if <-answered; err == nil && r.Delay() > 0 {
-				_ = b.cancel(r.starts) // after an error it stays charged
+				_ = b.Cancel(r.starts) // after an error it stays charged
 			}
 		}()
 		return nil, ctx.Err()
@@ -82,14 +88,6 @@ func (l *Limiter) reserve(
 	return r, nil
 }
 
-// maxWait returns how far ahead a start time may be.
-func maxWait(ctx context.Context) time.Duration {
-	if deadline, ok := ctx.Deadline(); ok {
-		return max(time.Until(deadline), time.Microsecond)
-	}
-	return maxAhead
-}
-
 // Delay returns the time until the start of r, 0 if it has come.
 func (r *Reservation) Delay() time.Duration { return max(time.Until(r.due), 0) }
 
@@ -98,7 +96,7 @@ func (r *Reservation) Delay() time.Duration { return max(time.Until(r.due), 0) }
 func (r *Reservation) Wait(ctx context.Context) error {
 	err := await.Sleep(ctx, r.Delay())
 	if err != nil {
-		r.booking.await(ctx, func() { _ = r.Cancel(ctx) }) // after an error it stays charged
+		await.Do(ctx, func() { _ = r.Cancel(ctx) }) // after an error it stays charged
 	}
 	return err
 }
@@ -122,7 +120,7 @@ func (r *Reservation) Commit(ctx context.Context, used int64) error {
 	case r.settled.Swap(true) || used == b.n || len(b.limits) == 0:
 		return nil
 	case used == 0 && r.Delay() > 0 && r.starts != nil:
-		return b.cancel(r.starts)
+		return b.Cancel(r.starts)
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
 	defer stop()

@@ -7,26 +7,24 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/internal/algorithm"
-	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/waitline"
 )
 
 // Wait takes one token of key, and waits until it may be used. See [Limiter.WaitN].
 func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(ctx, key, 1) }
 
-// WaitN takes n tokens of key, and waits until they may be used. The callers of this process wait
-// in a line for each key, first come, first served, whatever their n. Only the first of them asks
-// the store. Between processes no order is promised, but none is passed over for ever: a caller
-// that was denied 16 times books its start time, however far ahead.
+// WaitN takes n tokens of key, and waits until they may be used. In this process, the callers for
+// the same key and limits wait in a line: first come, first served, whatever their n. Only the
+// first ones ask the store, shortly before their start time. Between processes no order is
+// promised, but a caller that was denied 16 times books its start time, however far ahead.
 //
 // If the tokens cannot be used before the deadline of ctx, WaitN returns a [DeadlineError] as soon
 // as that is certain, and nothing is charged. It returns an [InvalidError] for an n below 1, or
 // above what a limit ever grants at once. After an error of the store, the tokens may have been
 // charged.
 //
-// If ctx ends first, WaitN returns the error of ctx at once. A caller that leaves takes nothing
-// from the others: what it was granted already goes to the next caller of the line with the same n,
-// or is cancelled. If neither is possible, n tokens are lost.
+// If ctx ends first, WaitN returns the error of ctx at once. A start time that was granted already
+// goes to the next caller with the same n, or is cancelled. If it has come, its tokens are lost.
 //
 // The start times themselves never exceed the limits. But timers are a little late, so callers may
 // run closer together than the limits allow. Package gate prevents that.
@@ -144,14 +142,14 @@ func (b booking) book(
 	if err == nil && d.RetryAfter == Never {
 		err = b.possible(d.Limit)
 	}
-	if err != nil || d.Within(maxWait) {
+	if err != nil || d.Within(maxWait) && (d.Allowed() || !d.Unchecked()) {
 		return d, starts, err
 	}
 	return d, nil, &DeadlineError{Limit: d.Limit, Wait: d.RetryAfter}
 }
 
-// cancel gives back a start that is ahead, if the store names it and it is the last.
-func (b booking) cancel(starts []time.Time) error {
+// Cancel gives back a start that is ahead, if the store names it and it is the last.
+func (b booking) Cancel(starts []time.Time) error {
 	if starts == nil || starts[0].IsZero() {
 		return nil
 	}
@@ -164,17 +162,7 @@ func (b booking) cancel(starts []time.Time) error {
 // cancelWithin is how long a cancel or a commit may take, after its context has ended.
 const cancelWithin = 5 * time.Second
 
-// await calls f, and reports true if ctx has ended before f returns. In memory f takes no
-// time; else it goes on in a goroutine.
-func (b booking) await(ctx context.Context, f func()) (left bool) {
-	if b.limiter.memory != nil {
-		f()
-		return false
-	}
-	return await.Do(ctx, f)
-}
-
-// asker asks for a caller of a line.
+// asker is the [waitline.Store] of a caller of a line.
 type asker struct {
 	booking
 
@@ -193,15 +181,13 @@ func (a *asker) Ask(maxWait time.Duration) (answer waitline.Answer, err error) {
 		answer.Limit = d.Limit.rule
 	}
 	if late, ok := errors.AsType[*DeadlineError](err); ok && late.Wait != Never {
-		answer.Wait, answer.Limit, answer.Paused = late.Wait, late.Limit.rule, d.Limit != late.Limit
+		answer.Wait, answer.Limit = late.Wait, late.Limit.rule
+		answer.Paused = d.Limit != late.Limit || d.Unchecked() // it is no wait for tokens
 		return answer, nil
 	}
 	answer.Invalid = err != nil && !Unavailable(err)
 	return answer, err
 }
-
-// Cancel implements [waitline.Store].
-func (a *asker) Cancel(starts []time.Time) { _ = a.cancel(starts) } // after an error it stays charged
 
 // Inline implements [waitline.Store].
 func (a *asker) Inline() bool { return a.limiter.memory != nil }

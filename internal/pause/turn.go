@@ -15,9 +15,9 @@ import (
 const fresh = 10 * time.Millisecond
 
 // Wait returns when r may be sent. The requests of a key wait in the line of the limiter, and the
-// first of them is denied while a pause lasts. So after a pause they are sent in their order, at the
-// rate of the limits. If another pause began meanwhile, r waits again, after the others. The permit
-// is the last to be acquired, because its TTL passes.
+// first of them is denied while a pause lasts. So after a pause they are sent in their order, at
+// the rate of the limits. If another pause began meanwhile, r waits again, after the others. The
+// permit is the last to be acquired, because its TTL passes.
 //
 // There is no reservation if the request costs nothing, or FailOpen sends it.
 func (p *Pauses[R]) Wait(
@@ -80,8 +80,8 @@ func (p *Pauses[R]) use(
 }
 
 // pausing is a store that refuses requests for tokens while their key is paused, with a
-// [headgate.DeadlineError]. It reads the pause in the call that charges them, and writes the time of
-// that to the checkedKey of the context.
+// [headgate.DeadlineError]. It reads the pause in the call that charges them, and writes the time
+// of that to the checkedKey of the context.
 type pausing struct {
 	headgate.Store
 

@@ -79,7 +79,8 @@ func (l *line) bounds() bool {
 	return l.known && l.waiting.Head != nil && (l.granted || l.waiting.Head.n >= l.some)
 }
 
-// earliest returns when c can start at the earliest, if others that wait before it need so many tokens.
+// earliest returns when c can start at the earliest, if others that wait before it need so many
+// tokens.
 func (l *line) earliest(c *caller, before int64) time.Time {
 	if !l.granted {
 		before -= l.waiting.Head.n // as many as were denied, or more
@@ -109,9 +110,9 @@ func (l *line) advance(planned time.Time) {
 	l.mu.Unlock()
 }
 
-// next returns the next caller that asks now, or else the time when there may be one. Several ask at
-// once if they can pass soon, while their needs are equal so that they can exchange their starts; and
-// all that will be granted their tokens at once.
+// next returns the next caller that asks now, or else the time when there may be one. Several ask
+// at once if they can pass soon, while their needs are equal so that they can exchange their
+// starts; and all that will be granted their tokens at once.
 func (l *line) next(now time.Time) (c *caller, wake time.Time) {
 	bounds, equal, heads, before := l.bounds(), true, 0, int64(0)
 	for c := range l.callers {
@@ -136,9 +137,9 @@ func (l *line) next(now time.Time) (c *caller, wake time.Time) {
 	return nil, wake
 }
 
-// lead returns how far ahead c may book its start: far enough that the answer comes before the start.
-// It is 1.5 to 3 trips, a power of two, so that processes as far from the store book as far ahead. For
-// each denial it is longer, so that processes take turns, and large needs are met.
+// lead returns how far ahead c may book its start: far enough that the answer comes before the
+// start. It is 1.5 to 3 trips, a power of two, so that processes as far from the store book as far
+// ahead. For each denial it is longer, so that processes take turns, and large needs are met.
 func (l *line) lead(c *caller) time.Duration {
 	switch {
 	case l.polls:
@@ -295,8 +296,8 @@ func (l *line) refuse(c *caller, before int64, now time.Time) bool {
 	return start.After(c.by) && l.end(c, c.store.Late(l.limit, start.Sub(now)))
 }
 
-// assign gives the start b to the caller that asked. If all that wait before it need as many tokens,
-// or if it has left, the first of them gets it. If none can use it, it is cancelled.
+// assign gives the start b to the caller that asked. If all that wait before it need as many
+// tokens, or if it has left, the first of them gets it. If none can use it, it is cancelled.
 func (l *line) assign(b booking) {
 	first := l.waiting.Head
 	usable := first != nil && first.n == b.n && (first.by.IsZero() || !b.due.After(first.by))
@@ -343,12 +344,12 @@ func (l *line) cancel(b booking) {
 	}
 	l.known = false // the head may be granted now what it was denied
 	if b.store.Inline() {
-		b.store.Cancel(b.starts)
+		_ = b.store.Cancel(b.starts)
 		return
 	}
 	l.calls++
 	go func() {
-		b.store.Cancel(b.starts)
+		_ = b.store.Cancel(b.starts)
 		l.mu.Lock()
 		l.calls--
 		l.known = false
@@ -356,8 +357,8 @@ func (l *line) cancel(b booking) {
 	}()
 }
 
-// leave takes c out of the line, and reports false if it is out. Its start goes to the callers behind
-// it that need as many tokens.
+// leave takes c out of the line, and reports false if it is out. Its start goes to the callers
+// behind it that need as many tokens.
 func (l *line) leave(c *caller) bool {
 	l.mu.Lock()
 	i := slices.IndexFunc(l.booked, func(b booking) bool { return b.caller == c })
@@ -396,7 +397,9 @@ func (l *line) callers(yield func(*caller) bool) {
 }
 
 // waits reports whether c is neither out nor booked.
-func (l *line) waits(c *caller) bool { return c.Prev != nil || c.Next != nil || l.waiting.Head == c }
+func (l *line) waits(c *caller) bool {
+	return c.Prev != nil || c.Next != nil || l.waiting.Head == c
+}
 
 // end ends c with an error, if it waits.
 func (l *line) end(c *caller, err error) bool {

@@ -35,10 +35,11 @@ func (s *script) Ask(maxWait time.Duration) (Answer, error) {
 	return s.answer(call, maxWait)
 }
 
-func (s *script) Cancel([]time.Time) {
+func (s *script) Cancel([]time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.canceled++
+	return nil
 }
 
 func (s *script) Inline() bool { return false }

@@ -12,8 +12,8 @@ import (
 
 // Lines holds the callers of this process that wait for tokens: a line for each K, in the order in
 // which they came. Only the head of a line asks the store, as late as it can without losing rate to
-// the time that an answer takes. So callers that leave have nothing in the store. If more callers can
-// pass than the store answers one by one, several heads ask at once.
+// the time that an answer takes. So callers that leave have nothing in the store. If more callers
+// can pass than the store answers one by one, several heads ask at once.
 //
 // The zero Lines is ready to use.
 type Lines[K comparable] struct {
@@ -34,8 +34,8 @@ type Store interface {
 	// Ask asks for a start that is at most maxWait ahead. After an error it may be charged.
 	Ask(maxWait time.Duration) (Answer, error)
 
-	// Cancel gives back a start that is ahead, if the store can.
-	Cancel(starts []time.Time)
+	// Cancel gives back a start that is ahead, if the store can. After an error it stays charged.
+	Cancel(starts []time.Time) error
 
 	// Inline reports whether the store answers at once.
 	Inline() bool
@@ -56,8 +56,8 @@ type Answer struct {
 	Invalid bool            // the error concerns this caller alone
 }
 
-// Wait returns when a caller may use n tokens, or an error if it may not. by is its deadline, or the
-// zero time.
+// Wait returns when a caller may use n tokens, or an error if it may not. by is its deadline, or
+// the zero time.
 func (s *Lines[K]) Wait(ctx context.Context, k K, n int64, by time.Time, store Store) error {
 	c := &caller{n: n, by: by, store: store, done: make(chan struct{})}
 	s.mu.Lock()
