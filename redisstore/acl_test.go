@@ -60,7 +60,7 @@ func TestLeastRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer elsewhere.Close()
-	if err := elsewhere.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "'select'") || !strings.Contains(err.Error(), "SELECT for a database other than 0") {
+	if err := elsewhere.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "'select'") || !strings.Contains(err.Error(), "SELECT if the database is not 0") {
 		t.Errorf("another database: %v, want NOPERM, and SELECT", err)
 	}
 	if _, err := server.Do(t.Context(), "ACL", "SETUSER", "headgate", "+select"); err != nil {
