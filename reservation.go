@@ -75,7 +75,7 @@ func (l *Limiter) reserve(
 	if b.limiter.memory != nil {
 		book()
 	} else if await.Do(ctx, book) {
-		go func() {
+		go func() { //nolint:contextcheck // ctx has ended
 			if <-answered; err == nil && r.Delay() > 0 {
 				_ = b.Cancel(r.starts) // after an error it stays charged
 			}
@@ -120,7 +120,7 @@ func (r *Reservation) Commit(ctx context.Context, used int64) error {
 	case r.settled.Swap(true) || used == b.n || len(b.limits) == 0:
 		return nil
 	case used == 0 && r.Delay() > 0 && r.starts != nil:
-		return b.Cancel(r.starts)
+		return b.Cancel(r.starts) //nolint:contextcheck // as if ctx had ended
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
 	defer stop()

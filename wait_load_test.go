@@ -27,12 +27,12 @@ func (l load) String() string {
 
 // loads are the 96 of the simulation from which this way of waiting was chosen.
 func loads() (all []load) {
-	const ms = time.Millisecond
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	for _, processes := range []int{1, 4, 16, 64} {
-		for _, patience := range [][2]time.Duration{{5, 10}, {200, 500}, {1000, 2000}, {5000, 10000}} {
+		for _, patience := range [][2]int64{{5, 10}, {200, 500}, {1000, 2000}, {5000, 10000}} {
 			for _, demand := range []float64{8, 20, 50} {
 				for _, costs := range [][]int64{{1}, {1, 1, 1, 5}} {
-					all = append(all, load{processes, patience[0] * ms, patience[1] * ms, demand, costs})
+					all = append(all, load{processes, ms(patience[0]), ms(patience[1]), demand, costs})
 				}
 			}
 		}

@@ -86,7 +86,8 @@ func clientAdvices(client redis.UniversalClient) (all []redisscript.Advice) {
 	cluster := "this is a Cluster: use " + scheme + "+cluster://"
 	return append(all, []redisscript.Advice{
 		{Prefix: "MOVED", Text: cluster},
-		{Prefix: "CROSSSLOT", Text: cluster + " (or " + scheme + "+proxy:// if it refuses CLUSTER)"},
+		{Prefix: "CROSSSLOT",
+			Text: cluster + " (or " + scheme + "+proxy:// if it refuses CLUSTER)"},
 	}...)
 }
 

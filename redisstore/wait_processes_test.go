@@ -25,11 +25,11 @@ type impatience struct {
 
 // impatients are 8 of the 96 loads of headgate.TestCallersThatLeaveCostNobody, twice as fast.
 func impatients() (all []impatience) {
-	const ms = time.Millisecond
-	for _, patience := range [][2]time.Duration{{100, 250}, {500, 1000}} {
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	for _, patience := range [][2]int64{{100, 250}, {500, 1000}} {
 		for _, demand := range []float64{40, 100} {
 			for _, costs := range [][]int64{{1}, {1, 1, 1, 5}} {
-				all = append(all, impatience{patience[0] * ms, patience[1] * ms, demand, costs})
+				all = append(all, impatience{ms(patience[0]), ms(patience[1]), demand, costs})
 			}
 		}
 	}

@@ -12,8 +12,8 @@ import (
 // error that contains Part. One of them is set.
 type Advice struct{ Prefix, Part, Text string }
 
-const closed = "the connection was closed; if this happens on every call, write rediss instead of " +
-	"redis in the URL for a port with TLS, or connect to Redis directly if a proxy such as " +
+const closed = "the connection was closed; if this happens on every call, write rediss instead " +
+	"of redis in the URL for a port with TLS, or connect to Redis directly if a proxy such as " +
 	"twemproxy refuses HELLO or scripts"
 
 // advices are for the errors of all servers. Before a client has authenticated, a server reads at

@@ -147,12 +147,12 @@ func (l *line) lead(c *caller) time.Duration {
 	case c.denials >= patience:
 		return math.MaxInt64
 	}
-	lead, waits := time.Duration(0), time.Duration(max(c.denials-1, 0))
+	lead, waits := time.Duration(0), max(c.denials-1, 0)
 	if l.trip > 0 {
 		lead = time.Microsecond << bits.Len64(uint64(l.trip.Microseconds()*3/2))
 	}
 	lead *= time.Duration(min(c.denials, maxLeads) + 1)
-	return lead + (c.wait / 64 * waits).Truncate(time.Microsecond)
+	return lead + (c.wait / 64 * time.Duration(waits)).Truncate(time.Microsecond)
 }
 
 // schedule sets the timer to wake, or to the first start if that comes sooner.
