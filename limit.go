@@ -187,6 +187,9 @@ func (l Limit) Refill() int64 { return l.terms().Refill }
 // it returns 24 hours, 7, 31 or 366 days, whatever the length of the current window.
 func (l Limit) Period() time.Duration { return l.terms().Every }
 
+// Rate returns the average rate of l: n tokens in each period.
+func (l Limit) Rate() (n int64, period time.Duration) { return l.terms().Rate() }
+
 type terms = algorithm.Terms
 
 // newLimit returns the one Limit of terms t.

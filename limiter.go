@@ -61,7 +61,7 @@ func NewLimiterFunc(store Store, limits LimitsFunc) (*Limiter, error) {
 }
 
 func newLimiter(store Store, choose LimitsFunc) (*Limiter, error) {
-	if err := validateStore(store); err != nil {
+	if err := ValidateStore(store); err != nil {
 		return nil, err
 	}
 	memory, _ := store.(*Memory)
@@ -238,7 +238,7 @@ func (l *Limiter) takeOne(
 // It returns a decision for each request. [Strictest] returns the decision that applies to all
 // requests: after its RetryAfter, all would be granted if no other request came.
 func AllowAll(ctx context.Context, store Store, rs ...Request) ([]Decision, error) {
-	if err := validateStore(store); err != nil {
+	if err := ValidateStore(store); err != nil {
 		return nil, err
 	}
 	ds := make([]Decision, len(rs))

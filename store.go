@@ -49,8 +49,9 @@ func Granted(rs []Request, ds []Decision) bool {
 	return true
 }
 
-// validateStore refuses a store that is nil or that no constructor made.
-func validateStore(s Store) error {
+// ValidateStore returns an [InvalidError] for a store that is nil or that no constructor made. It is
+// for implementers of a [Store] around another one.
+func ValidateStore(s Store) error {
 	v := reflect.ValueOf(s)
 	m, _ := s.(*Memory)
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || m != nil && m.shards == nil {

@@ -59,8 +59,8 @@ var _ headgate.Store = (*Store)(nil)
 // New returns a Store around store that remembers up to size denials; 0 means [DefaultSize]. Each
 // takes about 180 bytes and its key. If there is no room, a denial that ends soon is forgotten.
 func New(store headgate.Store, size int) (*Store, error) {
-	if _, err := headgate.NewLimiter(store, headgate.PerSecond(1)); err != nil {
-		return nil, err // store is nil
+	if err := headgate.ValidateStore(store); err != nil {
+		return nil, err
 	}
 	if size < 0 || size > maxSize {
 		return nil, &headgate.InvalidError{

@@ -122,7 +122,7 @@ func (o *Options) validate(store headgate.Store) error {
 		return &headgate.InvalidError{Field: field, Value: value, Want: want}
 	}
 	switch {
-	case !usable(store):
+	case headgate.ValidateStore(store) != nil:
 		return bad("store", "nil or a zero value",
 			"a Store that instances share, such as redisstore's")
 	case o.Mode == 0:
@@ -135,7 +135,7 @@ func (o *Options) validate(store headgate.Store) error {
 		return bad("Local", "a store", "nil unless Mode is Local")
 	case o.Mode == Local && o.Instances == nil:
 		return bad("Instances", "nil", "a function, because Mode is Local")
-	case o.Local != nil && !usable(o.Local):
+	case o.Local != nil && headgate.ValidateStore(o.Local) != nil:
 		return bad("Local", "a zero value", "a Store, such as headgate.NewMemory(), or nil")
 	case o.Timeout < 0:
 		return bad("Timeout", o.Timeout.String(), "more than 0, or 0 for 50ms")
@@ -145,10 +145,4 @@ func (o *Options) validate(store headgate.Store) error {
 		return bad("OpenTimeout", o.OpenTimeout.String(), "more than 0, or 0 for 1s")
 	}
 	return nil
-}
-
-// usable reports whether a limiter accepts store.
-func usable(store headgate.Store) bool {
-	_, err := headgate.NewLimiter(store, headgate.PerSecond(1))
-	return err == nil
 }

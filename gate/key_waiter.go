@@ -40,12 +40,9 @@ func (w *KeyWaiter) Burst() int64 {
 // Rate returns the rate of the slowest limit of the key: n in each period. Without a limit, n is 0.
 func (w *KeyWaiter) Rate() (n int64, period time.Duration) {
 	for _, l := range w.limits() {
-		tokens := l.Capacity()
-		if l.Refill() > 0 {
-			tokens = l.Refill()
-		}
-		if n == 0 || float64(tokens)/float64(l.Period()) < float64(n)/float64(period) {
-			n, period = tokens, l.Period()
+		tokens, each := l.Rate()
+		if n == 0 || float64(tokens)/float64(each) < float64(n)/float64(period) {
+			n, period = tokens, each
 		}
 	}
 	return n, period

@@ -88,8 +88,8 @@ var _ headgate.Store = (*Store)(nil)
 
 // New returns a lease around store.
 func New(store headgate.Store, o Options) (*Store, error) {
-	if _, err := headgate.NewLimiter(store, headgate.PerSecond(1)); err != nil {
-		return nil, err // store is nil
+	if err := headgate.ValidateStore(store); err != nil {
+		return nil, err
 	}
 	if err := o.complete(); err != nil {
 		return nil, err

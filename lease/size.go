@@ -47,17 +47,13 @@ func drainLimit(l headgate.Limit, n int64) headgate.Limit {
 // refillTime returns in what time no more than n tokens flow in. A window counts as a refill of
 // its capacity.
 func refillTime(l headgate.Limit, n int64) time.Duration {
-	refill := l.Refill()
-	switch l.Algorithm() {
-	case headgate.AlgorithmStepped: // one step more than whole periods may come
-		n -= n % refill
-		if n == 0 {
+	refill, period := l.Rate()
+	if l.Algorithm() == headgate.AlgorithmStepped { // one step more than whole periods may come
+		if n -= n % refill; n == 0 {
 			return 0
 		}
-	case headgate.AlgorithmFixedWindow, headgate.AlgorithmCalendarWindow:
-		refill = l.Capacity()
 	}
-	d := float64(n) / float64(refill) * float64(l.Period())
+	d := float64(n) / float64(refill) * float64(period)
 	return time.Duration(min(d, float64(maxTTL))) - time.Microsecond
 }
 

@@ -51,8 +51,7 @@ type Call struct {
 // that the other store sends. If the observers have no functions, New returns store itself. It
 // returns a [headgate.InvalidError] if store is nil or a zero value.
 func New(store headgate.Store, observers ...Observer) (headgate.Store, error) {
-	// A limiter accepts the same stores.
-	if _, err := headgate.NewLimiter(store, headgate.PerSecond(1)); err != nil {
+	if err := headgate.ValidateStore(store); err != nil {
 		return nil, err
 	}
 	s := &observed{store: store}

@@ -2,13 +2,18 @@ package algorithm
 
 import "time"
 
+// Rate returns how many tokens become available in each period, on average.
+func (t *Terms) Rate() (n int64, period time.Duration) {
+	if t.IsBucket() {
+		return t.Refill, t.Every
+	}
+	return t.Capacity, t.Every
+}
+
 // flow returns the time in which n tokens become available, on average.
 func (t *Terms) flow(n int64) time.Duration {
-	each := t.Capacity
-	if t.IsBucket() {
-		each = t.Refill
-	}
-	micros := float64(max(n, 0)) / float64(each) * float64(t.Every.Microseconds())
+	each, period := t.Rate()
+	micros := float64(max(n, 0)) / float64(each) * float64(period.Microseconds())
 	return time.Duration(min(micros, MaxExact)) * time.Microsecond
 }
 

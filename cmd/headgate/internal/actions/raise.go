@@ -29,12 +29,9 @@ func checkRaise(r *rules.Rule, to []headgate.Limit) error {
 func bounds(limits []headgate.Limit) (burst int64, rate float64) {
 	burst, rate = math.MaxInt64, math.Inf(1)
 	for _, l := range limits {
-		tokens := l.Refill()
-		if tokens == 0 { // a window
-			tokens = l.Capacity()
-		}
+		tokens, period := l.Rate()
 		burst = min(burst, l.Capacity())
-		rate = min(rate, float64(tokens)/l.Period().Seconds())
+		rate = min(rate, float64(tokens)/period.Seconds())
 	}
 	return burst, rate
 }

@@ -176,11 +176,8 @@ func lines(b []byte) int64 {
 func chunk(limits []headgate.Limit) int64 {
 	n := int64(longestPart)
 	for _, l := range limits {
-		tokens := l.Capacity()
-		if l.Refill() > 0 {
-			tokens = l.Refill()
-		}
-		tenth := float64(tokens) * float64(100*time.Millisecond) / float64(l.Period())
+		tokens, period := l.Rate()
+		tenth := float64(tokens) * float64(100*time.Millisecond) / float64(period)
 		n = min(n, l.Capacity(), max(int64(min(tenth, longestPart)), 1))
 	}
 	return n

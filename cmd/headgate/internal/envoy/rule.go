@@ -98,11 +98,8 @@ func (r *rule) setText(text string) error {
 		return err
 	}
 	r.shown.Name = l.Name()
-	n := l.Refill()
-	if n == 0 {
-		n = l.Capacity()
-	}
-	r.shown.Unit, r.shown.Multiplier, n = protocolUnit(l.Period(), n)
+	n, period := l.Rate()
+	r.shown.Unit, r.shown.Multiplier, n = protocolUnit(period, n)
 	r.shown.RequestsPerUnit = uint32(min(n, math.MaxUint32))
 	r.most = l.Capacity()
 	r.limit = l.Named(stateName)
