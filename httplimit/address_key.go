@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -37,6 +38,25 @@ var remote = addresses{bits: 64}
 //
 // It returns a [headgate.InvalidError] if IPv6Bits is out of range or a prefix is invalid.
 func ClientAddress(o AddressOptions) (KeyFunc, error) {
+	a, err := newAddresses(o)
+	if err != nil {
+		return nil, err
+	}
+	return a.key, nil
+}
+
+// ClientIP returns a function that finds the address by which [ClientAddress] makes keys, such as
+// for a log. IPv6Bits has no effect. The function reports false if there is no address, as with a
+// Unix socket. The errors are those of ClientAddress.
+func ClientIP(o AddressOptions) (func(*http.Request) (netip.Addr, bool), error) {
+	a, err := newAddresses(o)
+	if err != nil {
+		return nil, err
+	}
+	return func(r *http.Request) (netip.Addr, bool) { return a.of(netRequest{r}) }, nil
+}
+
+func newAddresses(o AddressOptions) (*addresses, error) {
 	a := &addresses{bits: 64}
 	switch {
 	case o.IPv6Bits < 0 || o.IPv6Bits > 128:
@@ -51,7 +71,7 @@ func ClientAddress(o AddressOptions) (KeyFunc, error) {
 		}
 		a.trusted = append(a.trusted, unmapped(p))
 	}
-	return a.key, nil
+	return a, nil
 }
 
 type addresses struct {
@@ -60,26 +80,34 @@ type addresses struct {
 }
 
 func (a *addresses) key(r Request) string {
-	remote := r.RemoteAddr()
 	if len(a.trusted) == 0 {
-		if host, ok := ipv4Host(remote); ok { // the most frequent case
+		if host, ok := ipv4Host(r.RemoteAddr()); ok { // the most frequent case
 			return "ip:" + host
 		}
 	}
-	at, ok := parseAddress(remote)
-	if len(a.trusted) > 0 && (ok && a.trusts(at) || isSocket(remote)) {
-		if client, found := a.client(r.Field("X-Forwarded-For")); found {
-			at, ok = client, true
-		}
-	}
+	at, ok := a.of(r)
 	if !ok {
 		return "ip:unknown"
 	}
 	return a.group(at)
 }
 
+// of returns the address of the client of r.
+func (a *addresses) of(r Request) (at netip.Addr, ok bool) {
+	remote := r.RemoteAddr()
+	at, ok = parseAddress(remote)
+	if len(a.trusted) > 0 && (ok && a.trusts(at) || isSocket(remote)) {
+		if client, found := a.client(r.Field("X-Forwarded-For")); found {
+			at, ok = client, true
+		}
+	}
+	if !ok {
+		return at, false
+	}
+	return embeddedIPv4(at), true
+}
+
 func (a *addresses) group(at netip.Addr) string {
-	at = embeddedIPv4(at)
 	var room [64]byte
 	b := append(room[:0], "ip:"...)
 	if at.Is4() || a.bits == at.BitLen() {

@@ -49,8 +49,9 @@ func TestAddressErrors(t *testing.T) {
 		{httplimit.AddressOptions{Trusted: make([]netip.Prefix, 1)}, "headgate: Trusted[0] is invalid Prefix; want a network, such as 10.0.0.0/8 or 2001:db8::/32"},
 		{httplimit.AddressOptions{Trusted: append(prefixes("10.0.0.0/8"), netip.PrefixFrom(netip.MustParseAddr("::ffff:0:0"), 95))}, "headgate: Trusted[1] is ::ffff:0.0.0.0/95; want a network, such as 10.0.0.0/8 or 2001:db8::/32"},
 	} {
-		if _, err := httplimit.ClientAddress(c.o); err == nil || err.Error() != c.want {
-			t.Errorf("error %v; want %s", err, c.want)
+		_, err := httplimit.ClientAddress(c.o)
+		if _, same := httplimit.ClientIP(c.o); err == nil || err.Error() != c.want || same.Error() != c.want {
+			t.Errorf("errors %v and %v; want %s", err, same, c.want)
 		}
 	}
 }
@@ -119,6 +120,15 @@ func TestClientAddress(t *testing.T) {
 			}
 			if got := httplimit.Key(httplimit.RemoteAddress)(c.r); len(c.o.Trusted) == 0 && c.o.IPv6Bits == 0 && got != c.want {
 				t.Errorf("key of the other end %q; want %q", got, c.want)
+			}
+			find, err := httplimit.ClientIP(c.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.o.IPv6Bits = 128
+			whole := clientAddress(t, c.o)(c.r)
+			if at, ok := find(c.r); ok != (whole != "ip:unknown") || ok && "ip:"+at.String() != whole {
+				t.Errorf("address %s, %t; want that of %q", at, ok, whole)
 			}
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/headgate/headgate/httplimit"
 )
@@ -13,16 +12,12 @@ import (
 // end of the connection or, if that is a trusted proxy, the last address in X-Forwarded-For that
 // is not trusted. See [httplimit.ClientAddress].
 func ClientAddress(trusted []netip.Prefix) (func(*http.Request) netip.Addr, error) {
-	key, err := httplimit.ClientAddress(httplimit.AddressOptions{Trusted: trusted, IPv6Bits: 128})
+	find, err := httplimit.ClientIP(httplimit.AddressOptions{Trusted: trusted})
 	if err != nil {
 		return nil, err
 	}
-	of := httplimit.Key(key)
 	return func(r *http.Request) netip.Addr {
-		at, err := netip.ParseAddr(strings.TrimPrefix(of(r), "ip:"))
-		if err != nil { // ip:unknown
-			return netip.Addr{}
-		}
+		at, _ := find(r)
 		return at
 	}, nil
 }
