@@ -114,7 +114,7 @@ newest: deps ## Run the Redis tests with the newest Redis and Valkey, and with 3
 
 # What somebody imports. The tests of 32 bits need a processor that runs programs of 32 bits.
 LIBRARY = . ./internal/algorithm ./internal/memtable ./internal/usage ./gate ./concurrency ./denycache \
-	./lease ./observe ./fallback ./httplimit ./limittest ./redisstore
+	./lease ./observe ./fallback ./httplimit ./limittest ./redisstore ./ratelimiter
 
 ADAPTERS = $(patsubst %,./%/...,$(wildcard *limit))
 

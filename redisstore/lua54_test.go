@@ -32,8 +32,12 @@ func startLua54(t *testing.T) *lua54 {
 	if err != nil {
 		path, err = exec.LookPath("lua") // as it is named beyond Debian and Alpine
 	}
-	if err != nil {
-		t.Fatalf("%v: install Lua 5.4 with scripts/deps lua", err)
+	version := []byte{}
+	if err == nil {
+		version, err = exec.CommandContext(t.Context(), path, "-v").CombinedOutput()
+	}
+	if err != nil || !strings.HasPrefix(string(version), "Lua 5.4") {
+		t.Fatalf("%s %v: install Lua 5.4 with scripts/deps lua", version, err)
 	}
 	cmd := exec.CommandContext(t.Context(), path, "../internal/redistest/lua54.lua")
 	cmd.Stderr = os.Stderr
