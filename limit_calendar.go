@@ -9,7 +9,7 @@ import (
 // Daily grants n in each day of a calendar: from midnight to midnight, in UTC unless [Limit.In]
 // names a zone. RetryAfter and ResetAfter end with the day, which may have 23 or 25 hours. A start
 // time can be booked in this window or the next ([Request.MaxWait]). If it would be later, the
-// request is denied with [Never].
+// request is denied with [Never], unless another limit of the same TakeAll delays it.
 func Daily(n int64) Limit { return calendar(n, algorithm.Day) }
 
 // Weekly grants n in each week of a calendar, from Monday to Sunday; see [Daily].

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -288,7 +287,6 @@ const (
 // decision reads the answer that text begins with. A value that looks like a state may hold numbers
 // that no state has, so the answer is limited to what a decision can be.
 func decision(r *headgate.Request, name string, text []byte) (headgate.Decision, error) {
-	const maxMicros = int64(math.MaxInt64 / time.Microsecond)
 	remaining, retry, reset := numberAt(text, 0), numberAt(text, 7), numberAt(text, 14)
 	if r.Forced() && retry != 0 {
 		remaining = min(max(remaining, -max53), 0)
@@ -298,8 +296,8 @@ func decision(r *headgate.Request, name string, text []byte) (headgate.Decision,
 	d := headgate.Decision{
 		Limit:      r.Limit,
 		Remaining:  remaining,
-		RetryAfter: time.Duration(min(retry, maxMicros)) * time.Microsecond,
-		ResetAfter: time.Duration(min(max(reset, 0), maxMicros)) * time.Microsecond,
+		RetryAfter: time.Duration(min(retry, max53)) * time.Microsecond,
+		ResetAfter: time.Duration(min(max(reset, 0), max53)) * time.Microsecond,
 	}
 	switch {
 	case retry == never:

@@ -2,10 +2,11 @@
 // same server and prefix. It decides as headgate.Memory does, to the microsecond.
 //
 // Concurrent callers share round trips. If a trip with the same key is under way, a request waits
-// for its end, so requests for a key are decided in the order of their calls. Other requests wait
-// only while the largest number of trips is under way: one or two if the round trip is short or the
-// server is busy, and up to 16 over a network. If no trip is under way, a request is sent at once.
-// A script in the server reads, decides and writes in one atomic step, by the server's clock.
+// for its end, but not longer than 200 ms. So requests for a key are decided in the order of their
+// calls, unless a trip takes longer. Other requests wait only while the largest number of trips is
+// under way: one or two if the round trip is short or the server is busy, and up to 16 over a
+// network. If no trip is under way, a request is sent at once. A script in the server reads,
+// decides and writes in one atomic step, by the server's clock.
 //
 // Every key expires after it is no longer needed. The delay is at most 2 s plus a quarter of the
 // time for which the key was needed. A request whose time is not the server's adds a minute. A
