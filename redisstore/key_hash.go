@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"hash"
 	"strconv"
 	"strings"
@@ -36,13 +37,22 @@ func (s *Store) HashKeys(secret []byte) error {
 	return nil
 }
 
-// StoredKey returns key as it is in Redis: its hash after [Store.HashKeys], otherwise key.
+// StoredKey returns key as it is in Redis: its hash after [Store.HashKeys], otherwise key. In place
+// of a key of more than 1 KiB, Redis has "sha256:" and its SHA-256 in hexadecimal digits, so that
+// clients do not choose how much memory their keys take.
 func (s *Store) StoredKey(key string) string {
-	if s.hash == nil {
-		return key
+	if s.hash != nil {
+		return s.hash.of(key)
 	}
-	return s.hash.of(key)
+	if len(key) > maxKey {
+		sum := sha256.Sum256([]byte(key))
+		return "sha256:" + hex.EncodeToString(sum[:])
+	}
+	return key
 }
+
+// maxKey is the length of the longest key that Redis has as it is.
+const maxKey = 1024
 
 // keyHash hashes keys.
 type keyHash struct{ macs sync.Pool }

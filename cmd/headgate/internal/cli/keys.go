@@ -32,7 +32,8 @@ a key was denied. Use watch to repeat the listing:
 In PATTERN, * is any text, ? is any byte, and [ab] is the byte a or b.
 
 If the server hashes keys, the listing shows hashes. To find a key, set HEADGATE_KEY_SECRET to
-the server's secret, and give the whole key to --match instead of a pattern.
+the server's secret, and give the whole key to --match instead of a pattern. A key of more than
+1 KiB is listed by its hash, too, and found by the whole key.
 
 The store is read in short steps and is not blocked. Keys that change meanwhile may be
 missed or listed twice. Values that are not states, such as those of another program, are
@@ -91,13 +92,13 @@ func (f *keysFlags) open(cmd *cobra.Command) (*lister, error) {
 		return nil, err
 	}
 	l.store = s
-	if f.store.hashed && f.match != "*" {
-		if strings.ContainsAny(f.match, "*?[") {
-			s.Close()
-			return nil, usagef(cmd, "--match is %q, but the store has hashes of keys; "+
-				"want a whole key", f.match)
-		}
+	switch pattern := strings.ContainsAny(f.match, "*?["); {
+	case !pattern:
 		l.match = s.Redis.StoredKey(f.match)
+	case f.store.hashed && f.match != "*":
+		s.Close()
+		return nil, usagef(cmd, "--match is %q, but the store has hashes of keys; "+
+			"want a whole key", f.match)
 	}
 	return &l, nil
 }
