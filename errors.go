@@ -37,13 +37,13 @@ func (e *InvalidError) Error() string {
 }
 
 // Unavailable reports whether err, an error of a [Store], means that the store could not decide. It
-// is false for nil, [ErrNoBooking], an [InvalidError] and a [DeadlineError], and true for all
-// others. So first handle the errors that do not come from a store: that of an ended context,
-// gate.ErrClosed, concurrency.ErrExpired and ErrReleased, and those of your [LimitsFunc].
-func Unavailable(err error) bool {
+// is false if ctx, the context of the caller, has ended, and for nil, [ErrNoBooking], an
+// [InvalidError] and a [DeadlineError]. If you gave the store less time in a context of your own,
+// pass the one from which you made it. The errors of a [LimitsFunc] count as those of a store.
+func Unavailable(ctx context.Context, err error) bool {
 	_, invalid := errors.AsType[*InvalidError](err)
 	_, late := errors.AsType[*DeadlineError](err)
-	return err != nil && !invalid && !late && !errors.Is(err, ErrNoBooking)
+	return err != nil && ctx.Err() == nil && !invalid && !late && !errors.Is(err, ErrNoBooking)
 }
 
 func wrong(field, value, want string) error {
@@ -75,3 +75,6 @@ func (e *DeadlineError) Error() string {
 
 // Unwrap returns context.DeadlineExceeded.
 func (e *DeadlineError) Unwrap() error { return context.DeadlineExceeded }
+
+// Timeout returns true. So the Timeout of a url.Error around e is true, too.
+func (e *DeadlineError) Timeout() bool { return true }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"testing"
 	"time"
 )
@@ -23,9 +25,25 @@ func TestUnavailable(t *testing.T) {
 		{ErrFull, true},
 		{ErrBadState, true},
 	} {
-		if got := Unavailable(row.err); got != row.want {
+		if got := Unavailable(t.Context(), row.err); got != row.want {
 			t.Errorf("Unavailable(%v) = %v, want %v", row.err, got, row.want)
 		}
+	}
+	left, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	for _, ctx := range []context.Context{left, late} {
+		if err := fmt.Errorf("store: %w", ctx.Err()); Unavailable(ctx, err) {
+			t.Errorf("Unavailable(%v) is true for the caller's own context", err)
+		}
+	}
+}
+
+func TestDeadlineErrorIsATimeout(t *testing.T) {
+	var err error = &url.Error{Op: "Get", URL: "http://api.example", Err: &DeadlineError{}}
+	if e, ok := errors.AsType[net.Error](err); !ok || !e.Timeout() {
+		t.Errorf("%v is no timeout", err)
 	}
 }
 

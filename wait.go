@@ -185,7 +185,7 @@ func (a *asker) Ask(maxWait time.Duration) (answer waitline.Answer, err error) {
 		answer.Paused = d.Limit != late.Limit || d.Unchecked() // it is no wait for tokens
 		return answer, nil
 	}
-	answer.Invalid = err != nil && !Unavailable(err)
+	answer.Invalid = err != nil && !Unavailable(a.ctx, err)
 	return answer, err
 }
 

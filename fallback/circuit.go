@@ -1,6 +1,7 @@
 package fallback
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -104,13 +105,10 @@ func (c *circuit) attempt(
 // callersError returns the error that concerns only the caller: the end of its context, or an error
 // of an available store. For any other error it returns nil.
 func callersError(ctx context.Context, err error) error {
-	if ended := ctx.Err(); ended != nil {
-		return ended
+	if headgate.Unavailable(ctx, err) {
+		return nil
 	}
-	if !headgate.Unavailable(err) {
-		return err
-	}
-	return nil
+	return cmp.Or(ctx.Err(), err)
 }
 
 func busy(err error) bool {

@@ -107,7 +107,7 @@ func (c *Client) wait(
 	}
 	key := c.options.Key(ctx, conn.CanonicalTarget(), method)
 	_, _, err = c.pauses.Wait(ctx, method, key, cost)
-	if headgate.Unavailable(err) && ctx.Err() == nil {
+	if headgate.Unavailable(ctx, err) {
 		return nil, status.Error(codes.Unavailable, err.Error())
 	}
 	return func(err error) {

@@ -117,7 +117,7 @@ func (d *Decider[R, D]) undecided(ctx context.Context, r R, err error) (status i
 	if d.Observe != nil {
 		d.Observe(r, headgate.Decision{}, err)
 	}
-	if !d.Shadow && (d.FailClosed || !headgate.Unavailable(err) || ctx.Err() != nil) {
+	if !d.Shadow && (d.FailClosed || !headgate.Unavailable(ctx, err)) {
 		return http.StatusServiceUnavailable
 	}
 	return 0

@@ -137,7 +137,7 @@ func Recording(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // Failed returns an error of the store, or nil for one that FailOpen ignores.
 func (p *Pauses[R]) Failed(ctx context.Context, r R, err error) error {
-	if err == nil || !headgate.Unavailable(err) || ctx.Err() != nil {
+	if !headgate.Unavailable(ctx, err) {
 		return err
 	}
 	p.observe(r, 0, err)

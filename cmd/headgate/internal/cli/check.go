@@ -121,11 +121,11 @@ func (q *query) requests(limits []headgate.Limit) []headgate.Request {
 func (q *query) decide(
 	ctx context.Context, cmd *cobra.Command, s *storeurl.Store, requests []headgate.Request,
 ) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	within, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	decisions := make([]headgate.Decision, len(requests))
-	if err := s.TakeAll(ctx, requests, decisions); err != nil {
-		return storeError(s, err)
+	if err := s.TakeAll(within, requests, decisions); err != nil {
+		return storeError(ctx, s, err)
 	}
 	decisions = decisions[:len(q.limits)]
 	if err := q.print(cmd.OutOrStdout(), s, decisions); err != nil && !readerClosed(err) {
@@ -152,11 +152,11 @@ func (q *query) reset(ctx context.Context, cmd *cobra.Command) error {
 		return err
 	}
 	defer s.Close()
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	within, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	for _, l := range limits {
-		if err := s.Reset(ctx, q.key, l); err != nil {
-			return storeError(s, err)
+		if err := s.Reset(within, q.key, l); err != nil {
+			return storeError(ctx, s, err)
 		}
 	}
 	w := cmd.OutOrStdout()

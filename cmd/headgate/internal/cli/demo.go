@@ -116,7 +116,7 @@ func (f *demoFlags) serve(cmd *cobra.Command) error {
 		return err
 	}
 	if err := page.Ping(cmd.Context(), storeTimeout); err != nil {
-		return storeError(s, err)
+		return storeError(cmd.Context(), s, err)
 	}
 	address := net.JoinHostPort(f.host, strconv.Itoa(f.port))
 	l, err := new(net.ListenConfig).Listen(cmd.Context(), "tcp", address)

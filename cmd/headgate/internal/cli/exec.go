@@ -115,7 +115,7 @@ func (f *execFlags) run(ctx context.Context, cmd *cobra.Command, args []string) 
 			variable("store"), wantStore)
 	}
 	if err := f.wait(ctx, l, cmd.ErrOrStderr()); err != nil {
-		return storeError(s, err)
+		return storeError(ctx, s, err)
 	}
 	s.Close()
 	signal.Reset() // signals that were ignored before stay ignored

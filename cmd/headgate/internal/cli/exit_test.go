@@ -64,7 +64,7 @@ func TestBrokenOutput(t *testing.T) {
 func TestBrokenStore(t *testing.T) {
 	for _, reason := range []syscall.Errno{syscall.EPIPE, syscall.ECONNRESET} {
 		s := &storeurl.Store{Name: "redis://h"}
-		err := storeError(s, &net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("write", reason)})
+		err := storeError(t.Context(), s, &net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("write", reason)})
 		if code := exitCode(t.Context(), err); code != exitFailed {
 			t.Errorf("%v: exit %d, want %d", err, code, exitFailed)
 		}

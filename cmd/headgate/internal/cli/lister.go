@@ -36,7 +36,7 @@ func (l *lister) list(ctx context.Context, page func([]listedKey) error) error {
 	keys := make([]listedKey, 0, peeksAtOnce)
 	for state, err := range l.store.Redis.Scan(ctx, l.match) {
 		if err != nil {
-			return storeError(l.store, err)
+			return storeError(ctx, l.store, err)
 		}
 		if k, ok := l.listed(state); ok {
 			keys = append(keys, k)
@@ -68,7 +68,7 @@ func (l *lister) listed(state redisstore.State) (listedKey, bool) {
 
 // pass peeks at keys, and calls page with those that are not in their initial state.
 func (l *lister) pass(ctx context.Context, keys []listedKey, page func([]listedKey) error) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	within, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	errs := make([]error, len(keys))
 	var peeks sync.WaitGroup
@@ -77,13 +77,13 @@ func (l *lister) pass(ctx context.Context, keys []listedKey, page func([]listedK
 		if k.known {
 			peeks.Go(func() {
 				r := headgate.Request{Key: k.Key, Limit: k.limit}
-				k.decision, errs[i] = l.store.Take(ctx, r)
+				k.decision, errs[i] = l.store.Take(within, r)
 			})
 		}
 	}
 	peeks.Wait()
 	if err := cmp.Or(errs...); err != nil {
-		return storeError(l.store, err)
+		return storeError(ctx, l.store, err)
 	}
 	return page(slices.DeleteFunc(keys, func(k listedKey) bool {
 		return k.known && k.decision.ResetAfter == 0

@@ -25,7 +25,7 @@ func (p *pacer) wait(ctx context.Context, n int64) error {
 	if err == nil {
 		err = awaitStart(ctx, r)
 	}
-	return storeError(p.store, err)
+	return storeError(ctx, p.store, err)
 }
 
 // awaitStart waits for the start of r, and cancels r if ctx ends before. Unlike r.Wait it returns

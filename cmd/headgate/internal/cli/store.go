@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -77,10 +78,9 @@ func (f *storeFlag) hashKeys(s *storeurl.Store) error {
 	return err
 }
 
-// storeError adds the name of s to err, if s has failed.
-func storeError(s *storeurl.Store, err error) error {
-	_, ended := errors.AsType[*interruption](err)
-	if ended || !headgate.Unavailable(err) {
+// storeError adds the name of s to err, if s has failed. ctx is that of the command.
+func storeError(ctx context.Context, s *storeurl.Store, err error) error {
+	if !headgate.Unavailable(ctx, err) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", s.Name, err)

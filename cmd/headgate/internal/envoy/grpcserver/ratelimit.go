@@ -2,6 +2,7 @@ package grpcserver
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -92,7 +93,7 @@ func (c *call) release() {
 // statusOf gives an error of a Decider its code. It is UNKNOWN as upstream has it, and more exact
 // where the error says more.
 func statusOf(err error) error {
-	if !headgate.Unavailable(err) {
+	if _, ok := errors.AsType[*headgate.InvalidError](err); ok {
 		return status.Error(codes.InvalidArgument, err.Error())
 	}
 	if s, ok := status.FromError(err); ok {
