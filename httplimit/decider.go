@@ -3,6 +3,7 @@ package httplimit
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -34,7 +35,8 @@ type Decider[R, D any] struct {
 
 // Verdict is what a middleware does with a request.
 type Verdict struct {
-	// Status is 0 if the request passes, 429 if limits deny it, and 503 if it cannot be decided.
+	// Status is 0 if the request passes, 429 if limits deny it, and 503 if it cannot be decided. If
+	// the client left before its request was decided, Status is 499, as nginx logs it.
 	Status int
 
 	// Denied holds the decisions of the limits that denied, if Status is 429.
@@ -46,6 +48,9 @@ type Verdict struct {
 	key  string
 	cost int64
 }
+
+// statusLeft is never received: the client has left. It is for access logs and metrics.
+const statusLeft = 499
 
 // NewDecider makes a Decider. Its options must have a Key. It returns a [headgate.InvalidError] if
 // l is nil or the options are invalid.
@@ -117,10 +122,13 @@ func (d *Decider[R, D]) undecided(ctx context.Context, r R, err error) (status i
 	if d.Observe != nil {
 		d.Observe(r, headgate.Decision{}, err)
 	}
-	if !d.Shadow && (d.FailClosed || !headgate.Unavailable(ctx, err)) {
-		return http.StatusServiceUnavailable
+	switch {
+	case d.Shadow, !d.FailClosed && headgate.Unavailable(ctx, err):
+		return 0
+	case errors.Is(ctx.Err(), context.Canceled):
+		return statusLeft
 	}
-	return 0
+	return http.StatusServiceUnavailable
 }
 
 func (d *Decider[R, D]) allow(
@@ -156,9 +164,13 @@ func (d *Decider[R, D]) Outcome(ctx context.Context, r R, v Verdict, status int)
 }
 
 // Problem returns the document for the response to a request that does not pass: RFC 9457, of type
-// application/problem+json, with the types of draft-ietf-httpapi-ratelimit-headers-10.
+// application/problem+json, with the types of draft-ietf-httpapi-ratelimit-headers-10. It is empty
+// if the client has left.
 func (v *Verdict) Problem() []byte {
-	if v.Status == http.StatusServiceUnavailable {
+	switch v.Status {
+	case statusLeft:
+		return nil
+	case http.StatusServiceUnavailable:
 		return append(problem.Reduced(v.Status, v.Detail()).JSON(), '\n')
 	}
 	var violated []string
@@ -182,7 +194,7 @@ func (v *Verdict) Write(w http.ResponseWriter) {
 
 // Detail returns the sentence that tells the client why its request does not pass.
 func (v *Verdict) Detail() string {
-	if v.Status == http.StatusServiceUnavailable {
+	if v.Status != http.StatusTooManyRequests {
 		return "The server cannot check the limits of this request at the moment."
 	}
 	d := headgate.Strictest(v.Denied)

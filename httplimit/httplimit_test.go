@@ -344,7 +344,7 @@ func TestHungUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	left, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, c := range []struct {
 		o      httplimit.Options
@@ -354,9 +354,97 @@ func TestHungUp(t *testing.T) {
 		{httplimit.Options{Timeout: time.Hour}, http.StatusServiceUnavailable},
 		{httplimit.Options{Shadow: true, Observe: func(*http.Request, headgate.Decision, error) {}}, http.StatusOK},
 	} {
-		r := get(t, protect(t, l, c.o), func(r *http.Request) { *r = *r.WithContext(ctx) })
-		if r.status != c.status {
-			t.Errorf("%+v: %d; want %d", c.o, r.status, c.status)
+		r := get(t, protect(t, l, c.o), func(r *http.Request) { *r = *r.WithContext(c.ctx) })
+		if r.status != c.status || (r.body == "") != (c.status == 499) {
+			t.Errorf("%+v: %d %q; want %d", c.o, r.status, r.body, c.status)
+		}
+	}
+}
+
+// slow is a store that does not answer before its caller leaves.
+type slow struct {
+	headgate.Store
+
+	asked chan struct{}
+}
+
+func (s slow) Take(ctx context.Context, _ headgate.Request) (headgate.Decision, error) {
+	close(s.asked)
+	<-ctx.Done()
+	return headgate.Decision{}, ctx.Err()
+}
+
+// logged is a ResponseWriter that notes the status, as the wrappers of access logs do.
+type logged struct {
+	http.ResponseWriter
+
+	status int
+}
+
+func (w *logged) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// In an access log, a client that has left is neither a failure of the server nor served.
+func TestHungUpInAccessLog(t *testing.T) {
+	store := slow{asked: make(chan struct{})}
+	l, err := headgate.NewLimiter(store, parse(t, "1/s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit, err := httplimit.New(l, httplimit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a client that has left is served") }))
+	status := make(chan int, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l := &logged{w, http.StatusOK}
+		h.ServeHTTP(l, r)
+		status <- l.status
+	}))
+	defer server.Close()
+	ctx, leave := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-store.asked
+		leave()
+	}()
+	if response, err := server.Client().Do(r); err == nil {
+		response.Body.Close()
+		t.Error("the client has an answer")
+	}
+	if got := <-status; got != 499 {
+		t.Errorf("the log has %d; want 499", got)
+	}
+}
+
+// With CORS outside the limiter, as docs/http-servers.md has it, a preflight costs nothing, and a
+// script can read a 429.
+func TestInsideCORS(t *testing.T) {
+	limited := protect(t, newLimiter(t, "1/h"), httplimit.Options{})
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
+		w.Header().Set("Access-Control-Expose-Headers", "RateLimit, RateLimit-Policy, Retry-After")
+		if r.Method == http.MethodOptions {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		limited.ServeHTTP(w, r)
+	})
+	for i, want := range []int{204, 200, 204, 204, 429} {
+		r := get(t, h, func(r *http.Request) {
+			r.Header.Set("Origin", "https://shop.example")
+			if want == http.StatusNoContent {
+				r.Method = http.MethodOptions
+			}
+		})
+		if r.status != want || r.header.Get("Access-Control-Allow-Origin") == "" || (r.header.Get("Retry-After") != "") != (want == 429) {
+			t.Errorf("request %d: %d, %v; want %d", i, r.status, r.header, want)
 		}
 	}
 }

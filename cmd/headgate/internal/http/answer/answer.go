@@ -2,6 +2,8 @@
 package answer
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -79,6 +81,22 @@ func exceeded(status int, v *rules.Verdict) *problem.Problem {
 
 // Unavailable answers a request that cannot be decided, because the store is unavailable.
 func Unavailable(w http.ResponseWriter) { problem.Unavailable(problem.Unchecked).Write(w) }
+
+// Undecided answers r, which could not be decided: with 503, or 499 if its client has left.
+func Undecided(w http.ResponseWriter, r *http.Request) {
+	if !Left(w, r) {
+		Unavailable(w)
+	}
+}
+
+// Left reports whether the client of r has left. Then it answers with 499, as nginx logs it.
+func Left(w http.ResponseWriter, r *http.Request) bool {
+	left := errors.Is(r.Context().Err(), context.Canceled)
+	if left {
+		w.WriteHeader(499)
+	}
+	return left
+}
 
 // Fail answers with a status and a detail.
 func Fail(w http.ResponseWriter, status int, detail string) {

@@ -53,14 +53,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer.Fail(w, http.StatusNotFound, "There is no rule "+missing.Name+".")
 		return
 	}
-	write(w, &v, err, status)
+	write(w, r, &v, err, status)
 }
 
-// write answers with a verdict. status is that of a denial.
-func write(w http.ResponseWriter, v *rules.Verdict, err error, status int) {
+// write answers r with a verdict. status is that of a denial.
+func write(w http.ResponseWriter, r *http.Request, v *rules.Verdict, err error, status int) {
 	switch {
 	case err != nil:
-		answer.Unavailable(w)
+		answer.Undecided(w, r)
 	case !v.Allowed && status == http.StatusForbidden && !answer.Unchecked(v):
 		// nginx drops the body, and closes the connection of an answer that has one.
 		answer.SetFields(w.Header(), v)

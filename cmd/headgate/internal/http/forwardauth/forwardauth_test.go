@@ -190,6 +190,22 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
+// A client that has left is not told that the server fails: 499 is for logs.
+func TestClientHasLeft(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	late, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	h := newHandler(t, failing{}, login(1))
+	for ctx, want := range map[context.Context]int{ctx: 499, late: http.StatusServiceUnavailable} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/auth/login", nil))
+		if w.Code != want {
+			t.Errorf("%v: %d; want %d", ctx.Err(), w.Code, want)
+		}
+	}
+}
+
 // A proxy may announce a body that never comes. The answer comes at once; a body that was sent
 // leaves the connection usable.
 func TestBodyIsNotWaitedFor(t *testing.T) {

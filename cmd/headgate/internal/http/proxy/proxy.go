@@ -110,7 +110,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case err != nil:
 		paced.dropBody(r)
-		answer.Unavailable(w)
+		answer.Undecided(paced, r)
 		return
 	case !x.verdict.Allowed:
 		paced.dropBody(r)
@@ -142,7 +142,10 @@ func (h *handler) serveError(w http.ResponseWriter, r *http.Request, err error) 
 		answer.Fail(w, http.StatusRequestTimeout, noBody)
 		return
 	}
-	if r.Context().Err() == nil { // the client has not left
+	if answer.Left(w, r) {
+		return
+	}
+	if r.Context().Err() == nil {
 		x.refused(r.Context(), err)
 		h.options.Log.Warn("the server behind the proxy does not answer",
 			"target", h.target.Host, "error", err)

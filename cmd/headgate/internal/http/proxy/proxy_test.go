@@ -413,10 +413,33 @@ func TestStoreFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	for ctx, want := range map[context.Context]int{t.Context(): 503, left: 499} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+		if w.Code != want {
+			t.Errorf("%v: %d; want %d", ctx.Err(), w.Code, want)
+		}
+	}
+}
+
+// The client leaves while the server works: that is no bad gateway.
+func TestClientLeavesBeforeTheAnswer(t *testing.T) {
+	asked := make(chan struct{})
+	e := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-r.Context().Done()
+	}, "", rules.Rule{Name: "one", Limits: per(9)})
+	ctx, leave := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		leave()
+	}()
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
-	if w.Code != 503 {
-		t.Errorf("%d", w.Code)
+	e.handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+	if w.Code != 499 {
+		t.Errorf("%d; want 499", w.Code)
 	}
 }
 
