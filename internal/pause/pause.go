@@ -63,18 +63,17 @@ type Pauses[R any] struct {
 	Max      time.Duration // longer ones are shortened to it; 0: DefaultMax
 	FailOpen bool          // ignores a store that is unavailable
 	Observe  func(r R, pause time.Duration, err error)
-	Permits  *concurrency.Limiter // or nil: a request that has a cost waits for one
-	Period   time.Duration        // how long after its answer a request keeps its permit
+	Waited   func(r R, d time.Duration) // called before r is sent; or nil
+	Permits  *concurrency.Limiter       // or nil: a request that has a cost waits for one
+	Period   time.Duration              // how long after its answer a request keeps its permit
 
-	shared, own Store
-	limiter     *headgate.Limiter // whose store denies during a pause
+	shared  Store
+	own     own
+	limiter *headgate.Limiter // whose store denies during a pause
 }
 
 // DefaultMax is the longest pause unless Max says otherwise.
 const DefaultMax = time.Hour
-
-// ownKeys is how many keys a process keeps its own pauses of.
-const ownKeys = 1 << 16
 
 // Init makes p ready for requests under the limits of l.
 func (p *Pauses[R]) Init(l *headgate.Limiter) (err error) {
@@ -90,8 +89,9 @@ func (p *Pauses[R]) Init(l *headgate.Limiter) (err error) {
 		}
 	}
 	p.Max = cmp.Or(p.Max, DefaultMax)
-	p.shared, p.own = Store{l.Store()}, Store{headgate.NewMemorySize(ownKeys)}
-	p.limiter, err = headgate.NewLimiterFunc(pausing{l.Store(), p.own}, l.Limits)
+	p.shared = Store{l.Store()}
+	p.own.init()
+	p.limiter, err = headgate.NewLimiterFunc(pausing{l.Store(), &p.own}, l.Limits)
 	return err
 }
 
@@ -104,9 +104,17 @@ func (p *Pauses[R]) Left(ctx context.Context, r R, key string) (time.Duration, e
 	if err := p.Failed(ctx, r, err); err != nil {
 		return 0, err
 	}
-	own, err := p.own.Left(ctx, key)
-	return max(left, own), err
+	return max(left, p.own.left(key)), nil
 }
+
+// BackOff returns the pause after a response that refuses a request of key, and does not say for
+// how long. It is 0 if the request was sent before a pause that has not ended.
+func (p *Pauses[R]) BackOff(key string) time.Duration {
+	return p.own.backOff(key, min(p.Max, lastBackOff))
+}
+
+// Passed notes that a response does not refuse a request of key.
+func (p *Pauses[R]) Passed(key string) { p.own.passed(key) }
 
 // Answered releases the permit of r, if it has one, and keeps the pause that the answer to r asks
 // for, if d is above 0. It does so also if r was canceled meanwhile.
@@ -124,7 +132,7 @@ func (p *Pauses[R]) Answered(
 	}
 	if d > 0 {
 		d = min(d, p.Max)
-		_ = p.own.Extend(recording, key, d) // may be full: then only the store has the pause
+		p.own.extend(key, d)
 		p.observe(r, d, p.shared.Extend(recording, key, d))
 	}
 }

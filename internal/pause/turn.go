@@ -22,7 +22,14 @@ const fresh = 10 * time.Millisecond
 // There is no reservation if the request costs nothing, or FailOpen sends it.
 func (p *Pauses[R]) Wait(
 	ctx context.Context, r R, key string, cost int64,
-) (*headgate.Reservation, *concurrency.Permit, error) {
+) (reservation *headgate.Reservation, permit *concurrency.Permit, err error) {
+	if p.Waited != nil {
+		defer func(begun time.Time) {
+			if err == nil {
+				p.Waited(r, time.Since(begun))
+			}
+		}(time.Now())
+	}
 	for cost > 0 {
 		var checked atomic.Int64
 		asks := context.WithValue(ctx, checkedKey{}, &checked)
@@ -85,7 +92,7 @@ func (p *Pauses[R]) use(
 type pausing struct {
 	headgate.Store
 
-	own Store
+	own *own
 }
 
 type checkedKey struct{}
@@ -109,8 +116,8 @@ func (s pausing) TakeAll(
 		return s.Store.TakeAll(ctx, rs, ds)
 	}
 	now := time.Now()
-	left, err := s.own.Left(ctx, rs[0].Key)
-	if err == nil && left == 0 {
+	left, err := s.own.left(rs[0].Key), error(nil)
+	if left == 0 {
 		if left, err = s.take(ctx, rs, ds); err == nil && left == 0 {
 			checked.Store(now.UnixNano())
 		}
