@@ -34,6 +34,10 @@ type ClientOptions struct {
 	// Observe is called with each pause that an answer asks for, and with each error of the store.
 	// It must be safe for concurrent use, and must not panic. Default: none.
 	Observe func(fullMethod string, pause time.Duration, err error)
+
+	// Waited is called before a call is sent, with how long it waited for the limits and for the
+	// end of pauses. It must be safe for concurrent use, and must not panic. Default: none.
+	Waited func(fullMethod string, d time.Duration)
 }
 
 // Client has the interceptors of a client: a call waits until its limits allow it, and until the
@@ -58,7 +62,7 @@ func NewClient(l *headgate.Limiter, o ClientOptions) (*Client, error) {
 		o.Key = func(_ context.Context, target, _ string) string { return "grpc:" + target }
 	}
 	c := &Client{options: o, pauses: pause.Pauses[string]{
-		Max: o.MaxPause, FailOpen: o.FailOpen, Observe: o.Observe,
+		Max: o.MaxPause, FailOpen: o.FailOpen, Observe: o.Observe, Waited: o.Waited,
 	}}
 	if err := c.pauses.Init(l); err != nil {
 		return nil, err

@@ -346,13 +346,18 @@ func TestHungUp(t *testing.T) {
 	}
 	left, cancel := context.WithCancel(t.Context())
 	cancel()
+	late, cancel := context.WithDeadline(t.Context(), time.Now()) // as an outer handler may set it
+	defer cancel()
 	for _, c := range []struct {
+		ctx    context.Context //nolint:containedctx // of a row
 		o      httplimit.Options
 		status int
 	}{
-		{httplimit.Options{}, http.StatusServiceUnavailable},
-		{httplimit.Options{Timeout: time.Hour}, http.StatusServiceUnavailable},
-		{httplimit.Options{Shadow: true, Observe: func(*http.Request, headgate.Decision, error) {}}, http.StatusOK},
+		{left, httplimit.Options{}, 499},
+		{left, httplimit.Options{FailClosed: true}, 499},
+		{left, httplimit.Options{Timeout: time.Hour}, 499},
+		{left, httplimit.Options{Shadow: true, Observe: func(*http.Request, headgate.Decision, error) {}}, http.StatusOK},
+		{late, httplimit.Options{}, http.StatusServiceUnavailable},
 	} {
 		r := get(t, protect(t, l, c.o), func(r *http.Request) { *r = *r.WithContext(c.ctx) })
 		if r.status != c.status || (r.body == "") != (c.status == 499) {

@@ -36,7 +36,18 @@ func TestRequestedPause(t *testing.T) {
 		{"none", 429, []string{"Retry-After: 0"}, "0s"},
 		{"less than none", 429, []string{"Retry-After: -30"}, "0s"},
 		{"a plus", 429, []string{"Retry-After: +30"}, "0s"},
-		{"decimals", 429, []string{"Retry-After: 1.2345"}, "0s"},
+		{"decimals, as Shopify sends them", 429, []string{"Retry-After: 2.0"}, "2s"},
+		{"decimals are rounded up", 429, []string{"Retry-After: 299.997"}, "5m0s"},
+		{"a millisecond", 429, []string{"Retry-After: 0.001"}, "1s"},
+		{"none, in decimals", 429, []string{"Retry-After: 0.00"}, "0s"},
+		{"two points", 429, []string{"Retry-After: 1.2.3"}, "0s"},
+		{"two values in one line", 429, []string{"Retry-After: 0,120"}, "0s"},
+		{"milliseconds, as Azure sends them", 429, []string{"Retry-After-Ms: 1500", "Retry-After: 2"}, "1.5s"},
+		{"a day in milliseconds", 429, []string{"Retry-After-Ms: 86400000"}, "24h0m0s"},
+		{"decimals of milliseconds", 429, []string{"Retry-After-Ms: 12.5"}, "13ms"},
+		{"milliseconds that cannot be read", 429, []string{"Retry-After-Ms: soon", "Retry-After: 2"}, "2s"},
+		{"no milliseconds", 429, []string{"Retry-After-Ms: 0", "Retry-After: 2"}, "2s"},
+		{"milliseconds of a success", 200, []string{"Retry-After-Ms: 1500"}, "0s"},
 		{"junk", 429, []string{"Retry-After: soon"}, "0s"},
 		{"a number and junk", 429, []string{"Retry-After: 30s"}, "0s"},
 		{"a point", 429, []string{"Retry-After: 30."}, "0s"},
@@ -46,6 +57,10 @@ func TestRequestedPause(t *testing.T) {
 		{"a date", 429, []string{date, "Retry-After: Sat, 21 Nov 2026 08:50:07 GMT"}, "30s"},
 		{"a date of RFC 850", 429, []string{date, "Retry-After: Saturday, 21-Nov-26 08:50:07 GMT"}, "30s"},
 		{"a date of asctime", 429, []string{date, "Retry-After: Sat Nov 21 08:50:07 2026"}, "30s"},
+		{"a date in UTC", 429, []string{date, "Retry-After: Sat, 21 Nov 2026 08:50:07 UTC"}, "30s"},
+		{"a date with an offset", 429, []string{date, "Retry-After: Sat, 21 Nov 2026 08:50:07 +0000"}, "30s"},
+		{"a date with another offset", 429, []string{date, "Retry-After: Sat, 21 Nov 2026 09:50:07 +0100"}, "30s"},
+		{"a Date in UTC", 429, []string{"Date: Sat, 21 Nov 2026 08:49:37 UTC", "Retry-After: Sat, 21 Nov 2026 08:50:07 GMT"}, "30s"},
 		{"a date far ahead", 429, []string{date, "Retry-After: Sat, 01 Nov 2070 00:00:00 GMT"}, "8760h0m0s"},
 		{"a date that has passed", 429, []string{date, "Retry-After: Sat, 21 Nov 2026 08:49:07 GMT"}, "0s"},
 		{"a date without a Date", 429, []string{"Retry-After: Sat, 21 Nov 2026 08:50:17 GMT"}, "30s"}, // our clock is 10 s ahead, and some
@@ -77,8 +92,25 @@ func TestRequestedPause(t *testing.T) {
 		{"a dictionary", 200, []string{`RateLimit: limit=10, remaining=0, reset=30`}, "0s"},
 		{"one that cannot be read between others", 200, []string{`RateLimit: "a";r=0;t=5, ((, "b";r=0;t=6`}, "6s"},
 		{"negative", 200, []string{`RateLimit: "a";r=0;t=-5`}, "0s"},
-		{"decimals in RateLimit", 200, []string{`RateLimit: "a";r=0.0;t=1.5`}, "0s"},
+		{"decimals in RateLimit", 200, []string{`RateLimit: "a";r=0.0;t=1.5`}, "2s"},
+		{"a part of a request remains", 200, []string{`RateLimit: "a";r=0.5;t=30`}, "0s"},
 		{"empty", 200, []string{`RateLimit: `, `RateLimit: ,,`}, "0s"},
+
+		{"draft 7", 429, []string{"RateLimit: limit=5, remaining=0, reset=30"}, "30s"},
+		{"draft 7 of a success", 200, []string{"RateLimit: limit=5, remaining=0, reset=30"}, "0s"},
+		{"draft 7, not available", 503, []string{"RateLimit: limit=5,remaining=0,reset=30"}, "30s"},
+		{"draft 7, another limit refused", 429, []string{"RateLimit: limit=5, remaining=4, reset=30"}, "0s"},
+		{"draft 7 without what remains", 429, []string{"RateLimit: limit=5, reset=30"}, "30s"},
+		{"draft 6", 429, []string{"RateLimit-Limit: 5", "RateLimit-Remaining: 0", "RateLimit-Reset: 30"}, "30s"},
+		{"draft 6 of a success", 200, []string{"RateLimit-Remaining: 0", "RateLimit-Reset: 30"}, "0s"},
+		{"draft 6, not found", 404, []string{"RateLimit-Remaining: 0", "RateLimit-Reset: 30"}, "0s"},
+		{"draft 6, another limit refused", 429, []string{"RateLimit-Remaining: 15", "RateLimit-Reset: 40"}, "0s"},
+		{"draft 6, but Retry-After", 429, []string{"Retry-After: 20", "RateLimit-Remaining: 15", "RateLimit-Reset: 40"}, "20s"},
+		{"draft 6, at once", 429, []string{"RateLimit-Remaining: 0", "RateLimit-Reset: 0"}, "0s"},
+		{"draft 6, junk", 429, []string{"RateLimit-Remaining: none", "RateLimit-Reset: soon"}, "0s"},
+		{"a Unix time, as DigitalOcean sends it", 429, []string{date, "RateLimit-Remaining: 0", "RateLimit-Reset: 1795250997"}, "20s"},
+		{"a Unix time that has passed", 429, []string{date, "RateLimit-Remaining: 0", "RateLimit-Reset: 1795250900"}, "0s"},
+		{"a Unix time in milliseconds", 429, []string{date, "RateLimit-Remaining: 0", "RateLimit-Reset: 1795250997000"}, "8760h0m0s"},
 
 		{"Retry-After goes first", 429, []string{"Retry-After: 5", `RateLimit: "a";r=0;t=30`}, "5s"},
 		{"but not if it says nothing", 429, []string{"Retry-After: 0", `RateLimit: "a";r=0;t=30`}, "30s"},
@@ -100,7 +132,7 @@ func FuzzRequestedPause(f *testing.F) {
 		f.Add(s, s, int64(30))
 	}
 	f.Fuzz(func(t *testing.T, retry, item string, seconds int64) {
-		h := fields("Retry-After: "+retry, "RateLimit: "+item)
+		h := fields("Retry-After: "+retry, "RateLimit: "+item, "RateLimit-Reset: "+retry, "Retry-After-Ms: "+item)
 		for _, status := range []int{200, 429} {
 			d := requestedPause(status, h, answeredAt)
 			if d < 0 || d > pause.Longest || d%time.Millisecond != 0 {

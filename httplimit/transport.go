@@ -31,6 +31,11 @@ type TransportOptions struct {
 	// 0 costs nothing; other values of Cost do not count. Default: requests cost their Cost.
 	Tokens *TokenCost
 
+	// Pause returns the pause that a response asks for in a way of its own, such as by the
+	// X-RateLimit-Reset of GitHub. If it returns 0 or less, the fields that [Transport] names
+	// decide. It must be safe for concurrent use, and must not read the body. Default: none.
+	Pause func(*http.Response) time.Duration
+
 	// MaxPause is the longest pause that a response can cause, at most a year. A longer one
 	// is shortened to it. Default: [DefaultMaxPause].
 	MaxPause time.Duration
@@ -52,10 +57,15 @@ type TransportOptions struct {
 	// [headgate.Limiter.Wait] does.
 	FailOpen bool
 
-	// Observe is called with each pause that a response asks for, and with each error of the store.
+	// Observe is called with each pause that a response causes, and with each error of the store.
 	// The pause is 0 if the error concerns no pause. It must be safe for concurrent use. Default:
 	// none.
 	Observe func(r *http.Request, pause time.Duration, err error)
+
+	// Waited is called before a request is sent, with how long it waited: for the limits, for the
+	// end of pauses and for a permit. It must be safe for concurrent use, and must not panic.
+	// Default: none.
+	Waited func(r *http.Request, d time.Duration)
 }
 
 // DefaultMaxPause is the MaxPause of the zero [TransportOptions].
@@ -82,7 +92,7 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 		o.Key = TargetHost
 	}
 	t := &Transport{options: o, limiter: l, pauses: pause.Pauses[*http.Request]{
-		Max: o.MaxPause, FailOpen: o.FailOpen, Observe: o.Observe,
+		Max: o.MaxPause, FailOpen: o.FailOpen, Observe: o.Observe, Waited: o.Waited,
 		Permits: o.Permits, Period: o.Period,
 	}}
 	if err := t.pauses.Init(l); err != nil {
@@ -110,17 +120,25 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 //
 // # Pauses
 //
-// A response can ask for a pause; then the next requests of its key wait. The first of these
-// fields that is present and can be read decides:
+// A response can ask for a pause; then the next requests of its key wait. Unless the options have a
+// Pause, the first of these fields that asks for one decides:
 //
-//   - Retry-After, in seconds or as a date, unless the status is a success (2xx).
+//   - Retry-After-Ms, or else Retry-After, in seconds or as a date, unless the status is a success
+//     (2xx). A fraction is rounded up. A date may end in UTC or an offset instead of GMT.
 //   - RateLimit, as in draft-ietf-httpapi-ratelimit-headers-10: t of a limit with r=0.
+//   - In a 429 or 503, unless something remains: reset of RateLimit in draft 7, or RateLimit-Reset
+//     in draft 6, in seconds or as a Unix time.
+//
+// After a 429 without any of these, the key backs off: it pauses for a second, and for twice as
+// long after each further one, up to a minute. Any other response ends the back-off. There is no
+// jitter, because the limits space the requests after a pause.
 //
 // Dates are compared with the Date of the response. Pauses are kept in the limiter's store, under
 // the limit named "httplimit.pause", so that all processes that share the store obey them. No limit
-// of the limiter may have that name. If several responses ask for pauses within one round trip to
-// the store, the pause that remains is sometimes not the longest of them. Another process may
-// briefly see a pause that is longer than all of them.
+// of the limiter may have that name. In a full [headgate.Memory], new keys share their pauses, as
+// they share their limits. If several responses ask for pauses within one round trip to the store,
+// the pause that remains is sometimes not the longest of them. Another process may briefly see a
+// pause that is longer than all of them.
 //
 // The response is returned unchanged, and nothing is sent again: to retry, send the request again,
 // and it waits. Recording a pause delays a response by at most 100 ms. If the store takes longer,

@@ -27,11 +27,26 @@ func (t *Transport) answered(
 ) {
 	recorded := false
 	defer func() {
-		if !recorded { // after a panic of Observe, nobody else closes it
+		if !recorded { // after a panic of Pause or Observe, nobody else closes it
 			_ = response.Body.Close()
 		}
 	}()
-	requested := requestedPause(response.StatusCode, response.Header, time.Now())
-	t.pauses.Answered(r.Context(), r, key, requested, permit)
+	t.pauses.Answered(r.Context(), r, key, t.pause(key, response), permit)
 	recorded = true
+}
+
+// pause returns the pause of key after response.
+func (t *Transport) pause(key string, response *http.Response) (d time.Duration) {
+	if t.options.Pause != nil {
+		d = t.options.Pause(response)
+	}
+	if d <= 0 {
+		d = requestedPause(response.StatusCode, response.Header, time.Now())
+	}
+	if response.StatusCode != http.StatusTooManyRequests {
+		t.pauses.Passed(key)
+	} else if d == 0 {
+		d = t.pauses.BackOff(key)
+	}
+	return d
 }
