@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,7 @@ func Example() {
 	}
 	conn, err := grpc.NewClient(target,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDisableRetry(),
 		grpc.WithChainUnaryInterceptor(paced.Unary),
 		grpc.WithChainStreamInterceptor(paced.Stream),
 	)
@@ -112,6 +114,37 @@ func ExampleNew_count() {
 	// Unauthenticated
 	// Unauthenticated
 	// ResourceExhausted
+}
+
+// Health checks are not limited.
+func ExampleNew_health() {
+	limiter, err := headgate.NewLimiter(headgate.NewMemory(), headgate.PerHour(1))
+	if err != nil {
+		log.Fatal(err)
+	}
+	limit, err := grpclimit.New(limiter, grpclimit.Options{
+		Skip: func(c *grpclimit.Call) bool {
+			return strings.HasPrefix(c.FullMethod, "/grpc.health.v1.Health/")
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	answer := func(context.Context, any) (any, error) { return nil, nil }
+	for _, method := range []string{"/grpc.health.v1.Health/Check", "/shop.Carts/Get"} {
+		for range 3 {
+			info := &grpc.UnaryServerInfo{FullMethod: method}
+			_, err := limit.Unary(context.Background(), nil, info, answer)
+			fmt.Println(method, status.Code(err))
+		}
+	}
+	// Output:
+	// /grpc.health.v1.Health/Check OK
+	// /grpc.health.v1.Health/Check OK
+	// /grpc.health.v1.Health/Check OK
+	// /shop.Carts/Get OK
+	// /shop.Carts/Get ResourceExhausted
+	// /shop.Carts/Get ResourceExhausted
 }
 
 func TestSnippets(t *testing.T) { snippets.Check(t, "../docs/grpc.md", "grpc", "example_test.go") }
