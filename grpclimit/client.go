@@ -45,19 +45,19 @@ type ClientOptions struct {
 //
 // An answer RESOURCE_EXHAUSTED with a RetryInfo asks for a pause: the next calls with the same key
 // wait. Pauses are kept in the limiter's store, as by [httplimit.Transport], so that all processes
-// that share the store obey them. The answer is returned unchanged. To retry, make a new call, which
-// waits.
+// that share the store obey them. The answer is returned unchanged. To retry, make a new call,
+// which waits.
+//
+// A call that could not be sent before its deadline fails at once with DEADLINE_EXCEEDED, and
+// charges nothing.
 //
 // # Retries
 //
 // If the service config has a retryPolicy, grpc-go sends calls again by itself, below the
-// interceptors. These attempts do not wait, and are not counted: with up to 5 attempts, and a server
-// that answers UNAVAILABLE, 11 calls become 55. The service config can also come from the resolver.
-// So give the connection [grpc.WithDisableRetry]. With it, grpc-go repeats a call only if no server
+// interceptors. These attempts neither wait nor count: with up to 5 attempts, and a server that
+// answers UNAVAILABLE, 11 calls become 55. The service config can also come from the resolver. So
+// give the connection [grpc.WithDisableRetry]. With it, grpc-go repeats a call only if no server
 // has processed it.
-//
-// A call that could not be sent before its deadline fails at once with DEADLINE_EXCEEDED, and
-// charges nothing.
 type Client struct {
 	options ClientOptions
 	pauses  pause.Pauses[string]
