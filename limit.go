@@ -84,8 +84,8 @@ func SteppedTokenBucket(n int64, period time.Duration) Limit {
 	return newLimit(terms{Algorithm: algorithm.Stepped, Capacity: n, Refill: n, Every: period})
 }
 
-// FixedWindow grants n in each window; windows are aligned to the Unix epoch. Around the
-// edge between two windows it may grant 2n in a short time.
+// FixedWindow grants n in each window; windows are aligned to the Unix epoch. Around the edge
+// between two windows it may grant 2n in a short time. With an n of 0, it denies every request.
 func FixedWindow(n int64, window time.Duration) Limit {
 	return newLimit(terms{Algorithm: algorithm.FixedWindow, Capacity: n, Every: window})
 }
@@ -93,8 +93,7 @@ func FixedWindow(n int64, window time.Duration) Limit {
 // SlidingWindow approximates [SlidingLog] in the space of two counters. It counts the grants of two
 // windows aligned to the Unix epoch: the current and the previous one. It grants while previous x
 // (window - elapsed) / window + current + cost is at most n, where elapsed is the time since the
-// current window began. A caller that always waits for its grant gets (n-1)/n of the rate, and half
-// if n is 1. For n below 10, use SlidingLog.
+// current window began. A patient caller gets max((n-1)/n, 1/2) of the rate: below 10, use a log.
 //
 // To stay exact, n x window must be below 2^52 microseconds: n is at most 1,250,999 in an
 // hour, 52,124 in a day, 1,737 in 30 days.

@@ -57,7 +57,7 @@ func TestCalendarsThatAreNotValid(t *testing.T) {
 		`headgate: anchor is 13-01; want a month and a day, such as 04-17`:                                  Yearly(5).AnchoredOn(13, 1),
 		`headgate: anchor is 3; want none: weeks begin on Monday, and only months and years have an anchor`: Weekly(5).Anchored(3),
 		`headgate: burst is 7; want none: only buckets have a burst`:                                        Weekly(5).Burst(7),
-		`headgate: count is 0; want a whole number of at least 1`:                                           Weekly(0),
+		`headgate: count is 0; want at least 1, or "0/d fixed-window" to deny all`:                          Weekly(0),
 		`headgate: algorithm is no calendar; want a calendar, which has a zone and an anchor`:               PerDay(5).In("UTC"),
 	} {
 		if err := l.Validate(); err == nil || err.Error() != want {

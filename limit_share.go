@@ -16,9 +16,8 @@ import (
 // the step of a stepped bucket and the count of a window are rounded down. A share has at least one
 // token: if less would be left, its period or window is longer instead. So over time, and as long
 // as instances stays the same, all shares together grant at most what l grants. Their capacities
-// add up to at most the capacity of l, or to one token for each instance if that is more.
-//
-// No share is slower than one token in 142 years. An invalid limit is its own share.
+// add up to at most the capacity of l, or to one token for each instance if that is more. No share
+// is slower than one token in 142 years. An invalid limit is its own share.
 func (l Limit) Share(instances int) Limit {
 	if !l.valid() {
 		return l
@@ -32,7 +31,7 @@ func (l Limit) Share(instances int) Limit {
 // divide makes t the share of one of n instances.
 func divide(t *terms, n int64) {
 	count := t.Capacity
-	t.Capacity = max(count/n, 1)
+	t.Capacity = max(count/n, min(count, 1))
 	switch {
 	case t.Algorithm == algorithm.TokenBucket:
 		divideRate(t, n)
@@ -43,7 +42,7 @@ func divide(t *terms, n int64) {
 		t.Refill = 1
 	case t.Algorithm == algorithm.SlidingWindow && count < n:
 		prolong(t, (n+count-1)/count, maxExact/2)
-	case count < n:
+	case count > 0 && count < n:
 		if t.Algorithm == algorithm.CalendarWindow { // a fixed window can be longer than its unit
 			t.Algorithm, t.Zone, t.Month, t.Day = algorithm.FixedWindow, "", 0, 0
 		}

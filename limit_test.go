@@ -1,6 +1,7 @@
 package headgate
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"runtime"
@@ -264,5 +265,45 @@ func TestErrorNeverAsksForAtMost0(t *testing.T) {
 		if err := l.Validate(); err != nil && strings.Contains(err.Error(), "want at most 0 ") {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// A fixed window of 0 is a limit that denies all, such as for a blocked plan. It has a text, a share
+// and a name, as all limits.
+func TestLimitOfZero(t *testing.T) {
+	l := FixedWindow(0, time.Hour)
+	for text, l := range map[string]Limit{"0/h fixed-window": l, "blocked=0/h fixed-window": l.Named("blocked")} {
+		parsed, err := ParseLimit(text)
+		if err != nil || parsed != l || l.String() != text {
+			t.Errorf("%s is read as %s, %v; and %s", text, parsed, err, l)
+		}
+	}
+	for _, n := range []int{0, 1, 7, math.MaxInt} {
+		if s := l.Share(n); s.Capacity() != 0 || s.Validate() != nil || s.Period() != time.Hour {
+			t.Errorf("the share of %d is %s, %v", n, s, s.Validate())
+		}
+	}
+	limiter, err := NewLimiterFunc(NewMemory(), func(_ context.Context, key string) ([]Limit, error) {
+		if key == "blocked" {
+			return []Limit{l}, nil
+		}
+		return []Limit{PerHour(5)}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if d, err := limiter.Allow(t.Context(), "blocked"); err != nil || d.RetryAfter != Never {
+			t.Errorf("%+v, %v", d, err)
+		}
+	}
+	if err := limiter.Wait(t.Context(), "blocked"); err == nil || Unavailable(t.Context(), err) {
+		t.Errorf("Wait: %v", err)
+	}
+	if n, d, err := limiter.AllowUpTo(t.Context(), "blocked", 5); n != 0 || d.RetryAfter != Never || err != nil {
+		t.Errorf("AllowUpTo: %d, %+v, %v", n, d, err)
+	}
+	if d, err := limiter.Allow(t.Context(), "other"); err != nil || !d.Allowed() {
+		t.Errorf("%+v, %v", d, err)
 	}
 }

@@ -71,15 +71,14 @@ func parseLimit(text string) (Limit, error) {
 		return Limit{}, wrong(wholeLimit, strconv.Quote(text), wantLimit)
 	}
 	l, err := limitOf(count, period, fields[1:])
-	if err != nil {
-		return Limit{}, err
-	}
 	name = strings.TrimSpace(name)
-	if named && name == "" {
-		return Limit{}, wrong("limit name", "empty", "a name before '='")
+	if err == nil && named && name == "" {
+		err = wrong("limit name", "empty", "a name before '='")
 	}
-	l = l.Named(name)
-	if err := l.Validate(); err != nil {
+	if l = l.Named(name); err == nil {
+		err = l.Validate()
+	}
+	if err != nil {
 		return Limit{}, err
 	}
 	return l, nil
@@ -118,7 +117,7 @@ func (p *parsedLimit) parseCount(s string) error {
 		whole == "" || point && fraction == "" || len(fraction) > 9 {
 		return wrong("count", strconv.Quote(s), wantCount)
 	}
-	if n < 1 {
+	if n < 0 {
 		return wrong("count", s, "more than 0")
 	}
 	scale := int64(1)

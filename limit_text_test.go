@@ -201,7 +201,7 @@ func TestErrorLines(t *testing.T) {
 		{"SteppedTokenBucket(1, 0, 1s)", SteppedTokenBucket(0, time.Second).Burst(1)},
 		{"SteppedTokenBucket(1e10, 1, 1h)", SteppedTokenBucket(1, time.Hour).Burst(1e10)},
 		{"SteppedTokenBucket(MaxInt64, 1e15, 1s)", SteppedTokenBucket(1e15, time.Second).Burst(math.MaxInt64)},
-		{"FixedWindow(0, 1s)", FixedWindow(0, time.Second)},
+		{"FixedWindow(-1, 1s)", FixedWindow(-1, time.Second)},
 		{"FixedWindow(1, 0)", FixedWindow(1, 0)},
 		{"FixedWindow(MaxInt64, 1s)", FixedWindow(math.MaxInt64, time.Second)},
 		{"SlidingWindow(1e10, 1s)", SlidingWindow(1e10, time.Second)},

@@ -34,11 +34,11 @@ func check(t *terms) error {
 	case t.Name != "" && !validName(t.Name):
 		return wrong("limit name", strconv.Quote(t.Name),
 			"1 to 64 letters, digits, '.', '-' and '_', beginning with a letter")
-	case t.Capacity < 1:
+	case t.Capacity < 0, t.Capacity == 0 && t.Algorithm != algorithm.FixedWindow:
 		if t.Capacity == t.Refill { // no burst was given
 			count = "count"
 		}
-		return invalid(count, t.Capacity, "a whole number of at least 1")
+		return invalid(count, t.Capacity, `at least 1, or "0/d fixed-window" to deny all`)
 	case !t.IsBucket() && t.Refill != 0:
 		return invalid("burst", t.Refill, "none: only buckets have a burst")
 	case t.IsBucket() && (t.Refill < 1 || t.Refill > maxExact):

@@ -222,7 +222,7 @@ func TestErrorsOfTheStorePassThrough(t *testing.T) {
 func TestSetLimitsRefusesAndKeepsWhatItHad(t *testing.T) {
 	l := FixedWindow(1, time.Hour)
 	limiter := must(NewLimiter(NewMemorySize(10), l))
-	for _, limits := range [][]Limit{nil, {Limit{}}, {l, FixedWindow(0, time.Hour)}, {l, l}, {l.Named("a"), FixedWindow(2, time.Hour).Named("a")}} {
+	for _, limits := range [][]Limit{nil, {Limit{}}, {l, FixedWindow(-1, time.Hour)}, {l, l}, {l.Named("a"), FixedWindow(2, time.Hour).Named("a")}} {
 		if err := limiter.SetLimits(limits...); !isInvalid(err) {
 			t.Errorf("%v gives the error %v", limits, err)
 		}

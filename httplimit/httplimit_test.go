@@ -511,3 +511,13 @@ func TestPlanInTheContext(t *testing.T) {
 		}
 	}
 }
+
+// A limit of 0 is for clients that are blocked: they get a 429 without a time to wait.
+func TestBlockedClient(t *testing.T) {
+	r := get(t, protect(t, newLimiter(t, "blocked=0/d fixed-window"), httplimit.Options{}))
+	h := r.header
+	if r.status != 429 || h.Get("Retry-After") != "" || h.Get("Ratelimit") != `"blocked";r=0` ||
+		h.Get("Ratelimit-Policy") != `"blocked";q=0;w=86400` || h.Get("X-Ratelimit-Limit") != "0" {
+		t.Errorf("%d %v", r.status, h)
+	}
+}

@@ -242,7 +242,7 @@ func badInput(t *testing.T, s headgate.Store) {
 			[]string{"limit", "zero"}},
 		{"no capacity",
 			func(r *headgate.Request) {
-				r.Limit = headgate.FixedWindow(0,
+				r.Limit = headgate.FixedWindow(-1,
 					time.Second)
 			}, []string{"count", "0", "at least 1"}},
 		{"no window", func(r *headgate.Request) { r.Limit = headgate.FixedWindow(1, 0) },

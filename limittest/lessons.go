@@ -1,6 +1,7 @@
 package limittest
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -22,6 +23,34 @@ var lessons = []check{
 	{"costs near 2^63 do not wrap around", hugeCosts},
 	{"refunds leave neither more nor less", refunds},
 	{"waits under a second are not zero", shortWaits},
+	{"a limit of 0 grants nothing", denyAll},
+}
+
+// denyAll: a limit of 0, for those who are blocked, divided by zero or was no limit at all.
+func denyAll(t *testing.T, s headgate.Store) {
+	l := headgate.FixedWindow(0, time.Hour)
+	for _, r := range []headgate.Request{
+		{Cost: 1}, {Cost: 0}, {Cost: 1 << 40}, {Cost: 1, Headroom: 5}, {Cost: 1, MaxWait: 24 * time.Hour}, {Cost: 1, Force: true},
+		{Cost: 1},
+	} {
+		r.Key, r.Limit, r.At = "blocked", l, epoch
+		d, err := s.Take(t.Context(), r)
+		if errors.Is(err, headgate.ErrNoBooking) {
+			continue
+		}
+		if err != nil || d.RetryAfter != headgate.Never || d.Remaining > 0 {
+			t.Errorf("%+v: %s, %v", r, describe(d), err)
+		}
+	}
+	ds := takeAll(t, s, headgate.Request{Key: "a", Limit: l, Cost: 1, At: epoch},
+		headgate.Request{Key: "a", Limit: headgate.PerHour(5), Cost: 1, At: epoch})
+	if ds[0].RetryAfter != headgate.Never || ds[1].Remaining != 5 {
+		t.Errorf("with another limit: %s, %s", describe(ds[0]), describe(ds[1]))
+	}
+	r := headgate.Request{Key: "blocked", Limit: l, Cost: -7, At: epoch}
+	if d := take(t, s, r); d.Remaining != 0 || d.ResetAfter != 0 {
+		t.Errorf("after a refund: %s", describe(d))
+	}
 }
 
 // oldTimestamps: two callers whose clocks are a second apart took 20,000 of 20,000

@@ -70,7 +70,7 @@ func (t *trace) see(at time.Time, limit headgate.Limit, peeked headgate.Decision
 // level returns the remaining fraction of a limit. A token bucket also has parts of tokens, which
 // the time until it is full tells.
 func level(limit headgate.Limit, peeked headgate.Decision) float64 {
-	level := float64(peeked.Remaining) / float64(limit.Capacity())
+	level := float64(peeked.Remaining) / float64(max(limit.Capacity(), 1))
 	if limit.Algorithm() == headgate.AlgorithmTokenBucket {
 		periods := float64(peeked.ResetAfter) / float64(limit.Period())
 		level = 1 - periods*float64(limit.Refill())/float64(limit.Capacity())
