@@ -48,7 +48,7 @@ func TestBadLink(t *testing.T) {
 	p.until("the page has the limits", counts+" === "+quoted(unchanged)) // some errors need no server
 	for link, why := range map[string]string{
 		"#left=10/x":                      `the left limit "10/x": period is "x"; want a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w), or month or year`,
-		"#left=5/s&right=0/s":             `the right limit "0/s": count is 0; want more than 0`,
+		"#left=5/s&right=0/s":             `the right limit "0/s": count is 0; want at least 1, or "0/d fixed-window" to deny all`,
 		"#left=5/s&speed=9":               `it names "speed"; want left, right, burst and rate`,
 		"#left=5/s&burst=many":            `burst is "many"; want a whole number from 1 to 10000`,
 		"#rate=10001":                     `rate is "10001"; want a whole number from 1 to 10000`,

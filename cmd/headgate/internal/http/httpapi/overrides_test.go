@@ -78,7 +78,7 @@ func TestOverridesInvalid(t *testing.T) {
 		`{"rule":"login","key":"k","limits":[]}`:                                       "limits is []; want a list of limits",
 		`{"rule":"login","key":"k","limits":["5/x"]}`:                                  `"field":"limits[0]"`,
 		`{"rule":"login","key":"k","limits":["a=5/m"]}`:                                "a limit without a name",
-		`{"rule":"login","key":"k","limits":["0/m"]}`:                                  `count is 0; want more than 0`,
+		`{"rule":"login","key":"k","limits":["0/m"]}`:                                  `count is 0; want at least 1`,
 		`{"rule":"login","key":"k","ban":true,"until":"2001-01-01T00:00:00Z"}`:         "until is 2001",
 		`{"rule":"login","key":"k","ban":true,"until":"tomorrow"}`:                     "want a time such as 2027",
 		`{"rule":"login","key":"k","ban":true,"for":1,"until":"2099-01-01T00:00:00Z"}`: "one of for and until",
