@@ -130,7 +130,7 @@ func ExampleNew_health() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	answer := func(context.Context, any) (any, error) { return nil, nil }
+	answer := func(context.Context, any) (any, error) { return "yes", nil }
 	for _, method := range []string{"/grpc.health.v1.Health/Check", "/shop.Carts/Get"} {
 		for range 3 {
 			info := &grpc.UnaryServerInfo{FullMethod: method}

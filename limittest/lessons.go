@@ -30,8 +30,8 @@ var lessons = []check{
 func denyAll(t *testing.T, s headgate.Store) {
 	l := headgate.FixedWindow(0, time.Hour)
 	for _, r := range []headgate.Request{
-		{Cost: 1}, {Cost: 0}, {Cost: 1 << 40}, {Cost: 1, Headroom: 5}, {Cost: 1, MaxWait: 24 * time.Hour}, {Cost: 1, Force: true},
-		{Cost: 1},
+		{Cost: 1}, {Cost: 0}, {Cost: 1 << 40}, {Cost: 1, Headroom: 5},
+		{Cost: 1, MaxWait: 24 * time.Hour}, {Cost: 1, Force: true}, {Cost: 1},
 	} {
 		r.Key, r.Limit, r.At = "blocked", l, epoch
 		d, err := s.Take(t.Context(), r)

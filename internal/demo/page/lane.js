@@ -106,13 +106,14 @@ export class Lane {
     const level = levelAt(this.state, elapsed);
     const { algorithm, capacity, refill, period } = this.state;
     const whole = Math.floor(level + 1e-9);
+    const part = level / (capacity || 1); // a limit of 0 denies all
     setText(this.#part.remaining, number(whole));
     setText(this.#part.next, nextText(this.state, elapsed));
-    this.#part.fill.style.width = `${(100 * level) / capacity}%`;
+    this.#part.fill.style.width = `${100 * part}%`;
     this.#part.bar.setAttribute("aria-valuenow", whole);
     this.#chart.draw({
       bins: this.bins(end), end, top, capacity, edges: this.edges(),
-      points: this.#points(Math.min(now, end), level / capacity),
+      points: this.#points(Math.min(now, end), part),
       inflow: algorithm === "token-bucket" ? refill / period / capacity : 0,
     });
     const label = `The ${this.name} limit in the last 15 seconds: ` +
@@ -125,7 +126,7 @@ export class Lane {
   #points(now, level) {
     const seen = this.state.bins.filter((b) => b.at > 0 && b.at < now);
     const first = seen[0] ?? { start: now, at: now, allowed: 0, level };
-    const before = Math.min(1, first.level + first.allowed / this.state.capacity);
+    const before = Math.min(1, first.level + first.allowed / (this.state.capacity || 1));
     return [
       { at: now - 2 * inView, level: before }, { at: first.start, level: before, held: true },
       ...seen, { at: now, level },
