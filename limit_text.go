@@ -120,18 +120,17 @@ func (p *parsedLimit) parseCount(s string) error {
 	if n < 0 {
 		return wrong("count", s, "more than 0")
 	}
-	scale := int64(1)
+	p.text, p.scale = s, 1
 	for range fraction {
-		scale *= 10
+		p.scale *= 10
 	}
-	p.text = s
-	p.count, p.scale = algorithm.Fraction(n, scale)
+	p.count, p.scale = algorithm.Fraction(n, p.scale)
 	return nil
 }
 
 func (p *parsedLimit) parsePeriod(s string) error {
 	p.period = unitMicros(s)
-	for rest := s; rest != "" && unitMicros(s) == 0; {
+	for rest, more := s, p.period == 0; more; more = rest != "" {
 		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
 		letters := digits + strings.IndexAny(rest[digits:]+"0", "0123456789")
 		n, err := strconv.ParseInt(rest[:digits], 10, 64)
@@ -146,10 +145,7 @@ func (p *parsedLimit) parsePeriod(s string) error {
 		p.period += int64(lo)
 		rest = rest[letters:]
 	}
-	switch {
-	case s == "":
-		return wrong("period", strconv.Quote(s), wantPeriod)
-	case p.period == 0:
+	if p.period == 0 {
 		return wrong("period", strconv.Quote(s), "at least 1us")
 	}
 	return nil
@@ -218,13 +214,12 @@ func unitMicros(s string) int64 {
 // String returns the text form of l. [ParseLimit] reads it back as an equal Limit. The text of a
 // share ([Limit.Share]) is read back as a Limit with equal numbers.
 func (l Limit) String() string {
-	if l == Unlimited() {
+	switch {
+	case l == Unlimited():
 		return "unlimited"
-	}
-	if !l.valid() {
+	case !l.valid():
 		return "invalid limit"
-	}
-	if l.rule.Name == "" {
+	case l.rule.Name == "":
 		return text(&l.rule.Terms)
 	}
 	return l.rule.Name + "=" + text(&l.rule.Terms)
