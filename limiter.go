@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/waitline"
 )
 
@@ -123,22 +124,28 @@ func (l *Limiter) Peek(ctx context.Context, key string) (Decision, error) {
 	return l.take(ctx, key, 0)
 }
 
-// Refund returns n tokens to key, but not more than key has used. n must be at least 1.
+// Refund returns n tokens to key, but not more than key has used. n must be at least 1. It works
+// even if ctx has ended, and takes at most 5 seconds.
 //
 // Refund soon. If a bucket has refilled since the tokens were taken, or their window has ended, a
-// refund can lead to grants of up to n tokens more than the limit. Start times that are already
-// booked do not change. Requests that come later can start earlier.
+// refund can lead to grants of up to n tokens more than the limit. Under windows and logs, the
+// refunds of a [Reservation] cannot. Start times that are already booked do not change. Requests
+// that come later can start earlier.
 func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, error) {
 	if n < 1 {
 		return Decision{}, invalid("n", n, "at least 1")
 	}
+	ctx, stop := await.Settling(ctx)
+	defer stop()
 	return l.take(ctx, key, -n)
 }
 
 // Charge charges n tokens that key has used already, whether or not they fit. n must be at least 1.
 // Tokens beyond a limit delay later requests; see [Request.Force]. The decision reports whether
-// the tokens fitted.
+// the tokens fitted. Charge works even if ctx has ended, and takes at most 5 seconds.
 func (l *Limiter) Charge(ctx context.Context, key string, n int64) (Decision, error) {
+	ctx, stop := await.Settling(ctx)
+	defer stop()
 	b, err := l.newBooking(ctx, key, n)
 	if err != nil {
 		return Decision{}, err

@@ -84,7 +84,7 @@ func (m *Memory) Take(_ context.Context, r Request) (Decision, error) {
 		return Decision{}, err
 	}
 	if v.Within(o.MaxWait) {
-		r.booked(o, v)
+		r.granted(o, v)
 	}
 	return decision(r.Limit, v), nil
 }
@@ -156,7 +156,7 @@ func (m *Memory) TakeAll(_ context.Context, rs []Request, ds []Decision) error {
 	for i := range rs {
 		if !rs[i].Forced() {
 			v := spots[i].take(&rs[i], wait, true)
-			rs[i].booked(spots[i].order, v)
+			rs[i].granted(spots[i].order, v)
 			ds[i] = decision(rs[i].Limit, v)
 		}
 	}

@@ -45,11 +45,15 @@ type Request struct {
 	Headroom int64
 
 	// Start is nil, or points to a start time by the clock of the store. The store sets it when it
-	// grants a request with MaxWait. A refund with such a start time (not the zero time) cancels
-	// that grant. It must return the whole cost, under the same limit. The cancel fails, with
-	// RetryAfter [Never], if a later start was booked, or if tokens were granted or refunded after
-	// this start. A cancel before the start returns the tokens, and usually also frees the start
-	// time: see docs/design/booking.md. A cancel that is sent twice may refund twice.
+	// grants a request that is not forced. A refund may name its grant by it; the zero time names
+	// none. The limit must be that of the grant.
+	//
+	// Before the start, the refund is a cancel. It fails, with RetryAfter [Never], if a later start
+	// was booked. Otherwise it returns the tokens, and also frees the start time unless an earlier
+	// start is ahead: see docs/design/booking.md. Once the start has come, the refund returns what
+	// the grant still holds: nothing if its window has ended, or its entry has left the log. A
+	// bucket does not know that: there, the refund fails if tokens were granted or refunded after
+	// the start. See [Request.Refund]. A refund that is sent twice may return its tokens twice.
 	Start *time.Time
 
 	// At is the time of the request. Zero means the store's own clock: use it for live traffic, and
@@ -76,8 +80,7 @@ func (r *Request) Validate() error {
 		return wrong("at", r.At.Format(time.RFC3339), wantTime+" for the store's clock")
 	}
 	if r.cancels() && !countable(*r.Start) {
-		return wrong("start", r.Start.Format(time.RFC3339),
-			wantTime+" for a refund that cancels nothing")
+		return wrong("start", r.Start.Format(time.RFC3339), wantTime+" for a refund without one")
 	}
 	if r.Headroom != 0 {
 		return r.validateHeadroom()
@@ -117,7 +120,17 @@ func (r *Request) Needs() int64 {
 	return cost + min(r.Headroom, math.MaxInt64-cost)
 }
 
-// cancels reports whether r is a refund that cancels a grant.
+// Refund returns a request that returns n tokens of r, which was granted and whose start has come.
+// Under a bucket, it names no start, so that it never fails: see [Limiter.Refund].
+func (r Request) Refund(n int64) Request {
+	back := Request{Key: r.Key, Limit: r.Limit, Cost: -n, Start: r.Start}
+	if r.Limit.Refill() > 0 {
+		back.Start = nil
+	}
+	return back
+}
+
+// cancels reports whether r is a refund that names its grant.
 func (r *Request) cancels() bool { return r.Cost < 0 && r.Start != nil && !r.Start.IsZero() }
 
 // order is what r asks, at now unless r says when.
@@ -137,9 +150,9 @@ func (r *Request) order(now int64) algorithm.Order {
 	return o
 }
 
-// booked sets the start time of a grant.
-func (r *Request) booked(o algorithm.Order, v algorithm.Verdict) {
-	if r.Start != nil && r.Cost > 0 && r.MaxWait > 0 {
+// granted sets the start time of a grant.
+func (r *Request) granted(o algorithm.Order, v algorithm.Verdict) {
+	if r.Start != nil && r.Cost > 0 && !r.Force {
 		*r.Start = time.UnixMicro(o.Now + v.Retry)
 	}
 }

@@ -12,8 +12,8 @@ import (
 // use by many goroutines.
 type Reservation struct {
 	booking booking
-	due     time.Time   // the start, by the clock of this process
-	starts  []time.Time // the same by that of the store, under each limit
+	due     time.Time // the start, by the clock of this process
+	start   time.Time // the same by that of the store, or zero
 	settled atomic.Bool
 }
 
@@ -45,13 +45,14 @@ func (l *Limiter) ReserveNow(ctx context.Context, key string, n int64) (*Reserva
 // reservation whose start has come.
 func (l *Limiter) ReserveWait(ctx context.Context, key string, n int64) (*Reservation, error) {
 	b, err := l.newBooking(ctx, key, n)
+	r := &Reservation{booking: b}
 	if err == nil {
-		err = b.wait(ctx)
+		err = b.wait(ctx, &r.start)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Reservation{booking: b}, nil
+	return r, nil
 }
 
 func (l *Limiter) reserve(
@@ -69,7 +70,7 @@ func (l *Limiter) reserve(
 	book := func() {
 		defer close(answered)
 		var d Decision
-		d, r.starts, err = b.book(ctx, maxWait)
+		d, r.start, err = b.book(ctx, maxWait)
 		r.due = time.Now().Add(d.RetryAfter)
 	}
 	if b.limiter.memory != nil {
@@ -77,7 +78,7 @@ func (l *Limiter) reserve(
 	} else if await.Do(ctx, book) {
 		go func() { //nolint:contextcheck // ctx has ended
 			if <-answered; err == nil && r.Delay() > 0 {
-				_ = b.Cancel(r.starts) // after an error it stays charged
+				_ = b.Cancel(r.start) // after an error it stays charged
 			}
 		}()
 		return nil, ctx.Err()
@@ -103,15 +104,16 @@ func (r *Reservation) Wait(ctx context.Context) error {
 
 // Cancel returns all tokens of r, with one exception: if a later start time was booked before the
 // start of r has come, the tokens stay charged, and Cancel returns nil. Once the start has come,
-// Cancel is a [Limiter.Refund]. It works even if ctx has ended, and takes at most 5 seconds. After
-// an error of the store, the tokens may or may not have been returned.
+// Cancel returns what r still holds: nothing of a window that has ended. A bucket does not know
+// that: there, it is a [Limiter.Refund]. It works even if ctx has ended, and takes at most 5
+// seconds. After an error of the store, the tokens may or may not have been returned.
 //
 // Only the first Cancel or Commit counts. Later ones do nothing and return nil.
 func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0) }
 
-// Commit settles r at the cost that was used. Unused tokens are refunded, see [Limiter.Refund].
-// Tokens used beyond the reservation are charged whether or not they fit, see [Limiter.Charge]. It
-// works even if ctx has ended, and takes at most 5 seconds. A Commit of 0 is [Reservation.Cancel].
+// Commit settles r at the cost that was used. Unused tokens are returned as by Cancel. Tokens used
+// beyond the reservation are charged whether or not they fit, see [Limiter.Charge]. It works even
+// if ctx has ended, and takes at most 5 seconds. A Commit of 0 is [Reservation.Cancel].
 func (r *Reservation) Commit(ctx context.Context, used int64) error {
 	b := r.booking
 	switch {
@@ -119,12 +121,13 @@ func (r *Reservation) Commit(ctx context.Context, used int64) error {
 		return invalid("used", used, "at least 0")
 	case r.settled.Swap(true) || used == b.n || len(b.limits) == 0:
 		return nil
-	case used == 0 && r.Delay() > 0 && r.starts != nil:
-		return b.Cancel(r.starts) //nolint:contextcheck // as if ctx had ended
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
+	ctx, stop := await.Settling(ctx)
 	defer stop()
-	b.force = true
-	_, err := b.take(ctx, used-b.n, 0, nil)
+	start := &r.start
+	if b.late = r.Delay() == 0; used > b.n {
+		b.late, b.force, start = false, true, nil
+	}
+	_, err := b.take(ctx, used-b.n, 0, start)
 	return err
 }

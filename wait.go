@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/internal/algorithm"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/waitline"
 )
 
@@ -33,7 +34,7 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	if err != nil {
 		return err
 	}
-	return b.wait(ctx)
+	return b.wait(ctx, nil)
 }
 
 // booking is a request for n tokens of key that may have to wait.
@@ -43,6 +44,7 @@ type booking struct {
 	limits  []Limit
 	n       int64
 	force   bool // charges what does not fit
+	late    bool // refunds after the start
 }
 
 // lineKey is what the callers of one line have in common.
@@ -74,10 +76,11 @@ func (b booking) possible(limits ...Limit) error {
 	return nil
 }
 
-// wait waits in the line of b. If nobody does, a store in memory is asked at once.
-func (b booking) wait(ctx context.Context) error {
+// wait waits in the line of b. If nobody does, a store in memory is asked at once. It sets start,
+// unless that is nil.
+func (b booking) wait(ctx context.Context, start *time.Time) error {
 	lines, memory := &b.limiter.lines, b.limiter.memory != nil
-	if len(b.limits) == 0 || memory && !lines.Any() && b.fits(ctx) {
+	if len(b.limits) == 0 || memory && !lines.Any() && b.fits(ctx, start) {
 		return nil
 	}
 	if err := b.possible(b.limits...); err != nil {
@@ -87,33 +90,37 @@ func (b booking) wait(ctx context.Context) error {
 	if copy(k.limits[:], b.limits) < len(b.limits) {
 		k.more = &b.limits[len(k.limits)]
 	}
-	if memory && !lines.Has(k) && b.fits(ctx) {
+	if memory && !lines.Has(k) && b.fits(ctx, start) {
 		return nil
 	}
 	by, _ := ctx.Deadline()
-	return lines.Wait(ctx, k, b.n, by, &asker{b, ctx})
+	at, err := lines.Wait(ctx, k, b.n, by, &asker{b, ctx})
+	if start != nil {
+		*start = at
+	}
+	return err
 }
 
 // fits takes the tokens of b if they are there.
-func (b booking) fits(ctx context.Context) bool {
-	if len(b.limits) == 1 {
+func (b booking) fits(ctx context.Context, start *time.Time) bool {
+	if len(b.limits) == 1 && start == nil {
 		d, err := b.limiter.takeOne(ctx, b.key, b.limits[0], b.n)
 		return err == nil && d.Allowed()
 	}
-	d, err := b.take(ctx, b.n, 0, nil)
+	d, err := b.take(ctx, b.n, 0, start)
 	return err == nil && d.Allowed()
 }
 
-// take makes one request of all limits of b. starts are nil, or one for each.
+// take makes one request of all limits of b, which have one start, or nil.
 func (b booking) take(
-	ctx context.Context, cost int64, maxWait time.Duration, starts []time.Time,
+	ctx context.Context, cost int64, maxWait time.Duration, start *time.Time,
 ) (Decision, error) {
 	if len(b.limits) == 1 {
-		return b.limiter.store.Take(ctx, b.request(0, cost, maxWait, starts))
+		return b.limiter.store.Take(ctx, b.request(b.limits[0], cost, maxWait, start))
 	}
 	rs, ds := make([]Request, len(b.limits)), make([]Decision, len(b.limits))
-	for i := range rs {
-		rs[i] = b.request(i, cost, maxWait, starts)
+	for i, l := range b.limits {
+		rs[i] = b.request(l, cost, maxWait, start)
 	}
 	if err := b.limiter.store.TakeAll(ctx, rs, ds); err != nil {
 		return Decision{}, err
@@ -121,46 +128,43 @@ func (b booking) take(
 	return Strictest(ds), nil
 }
 
-func (b booking) request(i int, cost int64, maxWait time.Duration, starts []time.Time) Request {
-	r := Request{Key: b.key, Limit: b.limits[i], Cost: cost, MaxWait: maxWait, Force: b.force}
-	if starts != nil {
-		r.Start = &starts[i]
+func (b booking) request(l Limit, cost int64, maxWait time.Duration, start *time.Time) Request {
+	r := Request{
+		Key: b.key, Limit: l, Cost: cost, MaxWait: maxWait, Force: b.force, Start: start,
+	}
+	if b.late {
+		return r.Refund(-cost)
 	}
 	return r
 }
 
-// book asks for a start that is at most maxWait ahead. starts are set if it was granted.
+// book asks for a start that is at most maxWait ahead. start is set if it was granted.
 func (b booking) book(
 	ctx context.Context, maxWait time.Duration,
-) (d Decision, starts []time.Time, err error) {
-	if maxWait = min(maxWait, maxAhead); maxWait >= time.Microsecond {
-		starts = make([]time.Time, len(b.limits))
-	} else {
+) (d Decision, start time.Time, err error) {
+	if maxWait = min(maxWait, maxAhead); maxWait < time.Microsecond {
 		maxWait = 0
 	}
-	d, err = b.take(context.WithoutCancel(ctx), b.n, maxWait, starts)
+	d, err = b.take(context.WithoutCancel(ctx), b.n, maxWait, &start)
 	if err == nil && d.RetryAfter == Never {
 		err = b.possible(d.Limit)
 	}
 	if err != nil || d.Within(maxWait) && (d.Allowed() || !d.Unchecked()) {
-		return d, starts, err
+		return d, start, err
 	}
-	return d, nil, &DeadlineError{Limit: d.Limit, Wait: d.RetryAfter}
+	return d, start, &DeadlineError{Limit: d.Limit, Wait: d.RetryAfter}
 }
 
 // Cancel gives back a start that is ahead, if the store names it and it is the last.
-func (b booking) Cancel(starts []time.Time) error {
-	if starts == nil || starts[0].IsZero() {
+func (b booking) Cancel(start time.Time) error {
+	if start.IsZero() {
 		return nil
 	}
-	ctx, stop := context.WithTimeout(context.Background(), cancelWithin)
+	ctx, stop := await.Settling(context.Background())
 	defer stop()
-	_, err := b.take(ctx, -b.n, 0, starts)
+	_, err := b.take(ctx, -b.n, 0, &start)
 	return err
 }
-
-// cancelWithin is how long a cancel or a commit may take, after its context has ended.
-const cancelWithin = 5 * time.Second
 
 // asker is the [waitline.Store] of a caller of a line.
 type asker struct {
@@ -171,11 +175,11 @@ type asker struct {
 
 // Ask implements [waitline.Store].
 func (a *asker) Ask(maxWait time.Duration) (answer waitline.Answer, err error) {
-	d, starts, err := a.book(a.ctx, maxWait)
+	d, start, err := a.book(a.ctx, maxWait)
 	if answer.Polls = errors.Is(err, ErrNoBooking); answer.Polls {
-		d, starts, err = a.book(a.ctx, 0)
+		d, start, err = a.book(a.ctx, 0)
 	}
-	answer.Granted, answer.Starts = err == nil, starts
+	answer.Granted, answer.Start = err == nil, start
 	answer.Wait, answer.Left = d.RetryAfter, d.Remaining
 	if len(a.limits) == 1 {
 		answer.Limit = d.Limit.rule

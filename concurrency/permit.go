@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // ErrReleased is returned by [Permit.Release] and [Permit.Renew] after the permit was released. It
@@ -54,8 +56,7 @@ func (p *Permit) ExpiresAt() time.Time {
 // Any other error is the store's: the permit may have been released, and expires if not. Release
 // may then be called again, and returns nil once the permit is not in use any more.
 //
-// The permit is released even if ctx has ended. [Memory] ignores ctx. A store across a network
-// returns the error of ctx and releases the permit in the background.
+// It works even if ctx has ended, and takes at most 5 seconds.
 func (p *Permit) Release(ctx context.Context) error { return p.ReleaseAfter(ctx, 0) }
 
 // ReleaseAfter keeps the permit in use for a period from now, whatever its TTL, and then releases
@@ -76,6 +77,8 @@ func (p *Permit) ReleaseAfter(ctx context.Context, period time.Duration) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := await.Settling(ctx)
+	defer stop()
 	held, err := p.store.ReleasePermit(ctx, r)
 	p.mu.Lock()
 	defer p.mu.Unlock()

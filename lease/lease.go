@@ -142,7 +142,7 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 func prefetchable(r *headgate.Request) bool {
 	a := r.Limit.Algorithm()
 	return r.Cost > 0 && !r.Force && int64(r.MaxWait)|r.Headroom == 0 && r.At.IsZero() &&
-		(a == headgate.AlgorithmTokenBucket || a == headgate.AlgorithmStepped || window(r.Limit))
+		r.Start == nil && (a == headgate.AlgorithmTokenBucket || a == headgate.AlgorithmStepped || window(r.Limit))
 }
 
 // spend decides r by prefetched tokens, if there are enough.

@@ -17,7 +17,7 @@ var bookings = []check{
 	{"a group has one start time", commonStart},
 	{"a group with a refused cancel changes nothing", refusedCancel},
 	{"a group is cancelled at its common start time", groupCancel},
-	{"a chain that is cancelled leaves no trace", cancelledChains},
+	{"a booking that is cancelled leaves no trace", cancelledBookings},
 	{"a cancel does not move time back past a start of a group", lateStarts},
 	{"a cancel of a start from before a reset changes nothing", cancelAfterReset},
 	{"a cancel does not move time back to where a log has dropped grants", cancelByAnEarlierClock},
@@ -214,7 +214,8 @@ func groupCancel(t *testing.T, s headgate.Store) {
 	}
 }
 
-// startOfGrants leaves the start times of denials, peeks and refunds as they were.
+// startOfGrants sets the start times of grants, also of those without a MaxWait, and leaves those of
+// denials, peeks and refunds as they were.
 func startOfGrants(t *testing.T, s headgate.Store) {
 	for _, text := range everyAlgorithm {
 		r := headgate.Request{Key: "start", Limit: parse(t, text), Cost: 70, At: epoch}
@@ -223,7 +224,7 @@ func startOfGrants(t *testing.T, s headgate.Store) {
 			wait time.Duration
 			set  bool
 		}{
-			{70, 0, false}, {70, time.Microsecond, false}, {0, year, false}, {101, year, false},
+			{70, 0, true}, {70, time.Microsecond, false}, {0, year, false}, {101, year, false},
 			{-10, 0, false}, {30, year, true}, {70, year, true}, {-100, 0, false},
 		} {
 			want := epoch.Add(-time.Hour)

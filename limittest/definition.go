@@ -14,7 +14,7 @@ type state struct {
 	limit  headgate.Limit // the numbers of the last grant or refund
 	at     int64          // the time of the last grant or refund, or the start time booked last
 	booked bool           // at was ahead of the request that was granted
-	late   bool           // booked, and a cancel leaves time where it is
+	late   bool           // booked while a start was ahead: a cancel leaves time where it is
 	used   int64          // buckets: what is missing at that time, in units or tokens; calendars
 	step   int64          // stepped: the latest step, or when the bucket was first taken from
 	grants []grant        // windows and logs: all of them, in order of time
@@ -233,41 +233,50 @@ func without(grants []grant, n int64) []grant {
 	return left
 }
 
+// refundedLate is the state of a window or a log after n tokens are given back of a grant whose start
+// has come: those in its window, or its own.
+func (s *state) refundedLate(l headgate.Limit, start, n int64) state {
+	next := *s
+	next.grants = nil
+	period := l.Period().Microseconds()
+	for _, g := range s.grants {
+		same := g.at/period == start/period
+		if l.Algorithm() == headgate.AlgorithmSlidingLog {
+			same = g.at == start
+		}
+		if same && start <= s.at {
+			back := min(g.count, n)
+			g.count, n = g.count-back, n-back
+		}
+		next.grants = append(next.grants, g)
+	}
+	return next
+}
+
 // cancelled is the state after n tokens that start at s.at are cancelled at now, before
-// they start. The start is given back as well: time moves back to the start before it, as far
-// as the state shows it, but not past now.
+// they start. The start is given back as well: time moves back as far as the state shows what was
+// used, but not past now.
 func (s *state) cancelled(l headgate.Limit, now, n int64) state {
 	next := s.refunded(l, s.at, n)
 	next.since = s.since
 	if s.late || s.otherNumbers(l) {
 		return next
 	}
-	return next.before(l, now)
-}
-
-// before is s with time moved back to the start before s.at.
-func (s *state) before(l headgate.Limit, now int64) state {
-	next := *s
 	next.limit = l
 	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
 		next.empty(now)
 	case headgate.AlgorithmStepped:
 		next.stepBack(now)
-	case headgate.AlgorithmSlidingWindow:
-		next.at = max(now, s.windowStart(l, s.at))
+	case headgate.AlgorithmFixedWindow, headgate.AlgorithmSlidingWindow:
+		next.at = max(now, windowStart(l, s.at))
 	case headgate.AlgorithmSlidingLog:
-		next.at = max(now, s.since)
-		if last := len(s.grants) - 1; last >= 0 {
-			next.at = max(next.at, s.grants[last].at)
+		next.at = max(now, next.since)
+		if last := len(next.grants) - 1; last >= 0 {
+			next.at = max(next.at, next.grants[last].at)
 		}
 	}
 	return next
-}
-
-// passed reports whether a cancel of what is booked after s might move time back past s.at.
-func (s *state) passed(l headgate.Limit, now int64) bool {
-	return s.late || s.otherNumbers(l) || s.before(l, now).at < s.at
 }
 
 // otherNumbers reports whether s is of a bucket with other numbers than l. A token bucket keeps
@@ -285,27 +294,11 @@ func (s *state) otherNumbers(l headgate.Limit) bool {
 	}
 }
 
-// windowStart is where time stands in the window of at: where all fits, if something was
-// granted in the window and in the one before, and otherwise where the window begins.
-func (s *state) windowStart(l headgate.Limit, at int64) int64 {
-	period := l.Period().Microseconds()
-	start := at - at%period
-	if used := s.count(start); used == 0 || s.count(start-period) == used {
-		return start
-	}
-	return first(start, func(t int64) bool { return t >= at || s.left(l, t) >= 0 })
-}
-
-// empty moves a token bucket back along its refill to the moment at which it was empty. One
-// that is full may have been so for a moment, so it moves by all of its refill.
+// empty moves a token bucket back along its refill to the moment at which it was empty.
 func (s *state) empty(now int64) {
 	each, unit := rate(s.limit)
 	full := s.limit.Capacity() * unit
-	back := (full - s.used) / each
-	if s.used == 0 {
-		back = ceilDiv(full, each)
-	}
-	back = min(back, s.at-now)
+	back := min((full-s.used)/each, s.at-now)
 	s.at -= back
 	s.used = full - lowered(full-s.used, back, each)
 }

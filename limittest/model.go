@@ -93,11 +93,17 @@ func (p *part) held() bool { return p.state.booked && p.state.at > p.now }
 // cancels reports whether p is a refund of a grant that it names by its start.
 func (p *part) cancels() bool { return p.Cost < 0 && p.Start != nil && !p.Start.IsZero() }
 
-// last reports whether nothing was granted or refunded after the start that p cancels, and
-// nothing that was booked before it is ahead.
-func (p *part) last() bool {
+// late reports whether the start that p names has come.
+func (p *part) late() bool { return p.cancels() && p.Start.UnixMicro() <= p.now }
+
+// refused reports whether p cannot be cancelled: it is ahead and not the last start, or, under a
+// bucket, tokens were granted or refunded after it.
+func (p *part) refused() bool {
 	start := p.Start.UnixMicro()
-	return p.state.at == start || p.state.at < start && !p.held()
+	if p.late() {
+		return p.Limit.Refill() > 0 && p.state.at > start
+	}
+	return p.state.at != start
 }
 
 // time is when p is decided: no time passes before the time of the state.
@@ -112,7 +118,7 @@ func (p *part) decide() {
 	ask := p.Needs()
 	switch {
 	case p.Cost < 0:
-		if p.cancels() && !p.last() {
+		if p.cancels() && p.refused() {
 			p.wait = never
 		}
 	case ask > p.Limit.Capacity():
@@ -176,13 +182,14 @@ func (p *part) settle(wait int64) {
 	switch {
 	case p.Cost > 0:
 		at, since := max(p.time(), p.now+wait), p.since()
-		late := p.held() && p.state.passed(p.Limit, p.now)
+		late := p.held()
 		p.state = p.state.charged(p.Limit, at, p.Cost)
 		p.state.booked, p.state.late, p.state.since = wait > 0 && at == p.now+wait, late, since
 		p.wait = wait
-		if p.MaxWait > 0 && p.Start != nil {
+		if p.Start != nil && !p.Force {
 			*p.Start = time.UnixMicro(p.now + wait)
 		}
+	case p.late() && p.settleLate():
 	case p.Cost < 0 && p.held():
 		p.giveBack()
 	case p.Cost < 0:
@@ -190,6 +197,24 @@ func (p *part) settle(wait int64) {
 		if p.state.clean(p.Limit, p.time()) {
 			p.state = state{}
 		}
+	}
+}
+
+// settleLate settles a refund of a window or a log, and reports false if it is like any other: that
+// of a bucket, and that of a fixed or calendar window that is not over.
+func (p *part) settleLate() bool {
+	start := p.Start.UnixMicro()
+	switch p.Limit.Algorithm() {
+	case headgate.AlgorithmSlidingWindow, headgate.AlgorithmSlidingLog:
+		p.state = p.state.refundedLate(p.Limit, start, p.tokens())
+		if !p.held() && p.state.clean(p.Limit, p.time()) {
+			p.state = state{}
+		}
+		return true
+	case headgate.AlgorithmFixedWindow, headgate.AlgorithmCalendarWindow:
+		return start < windowStart(p.Limit, p.time()) || start > p.state.at
+	default:
+		return false
 	}
 }
 
@@ -216,7 +241,7 @@ func (p *part) tokens() int64 { return -max(p.Cost, -math.MaxInt64) }
 func (p *part) giveBack() {
 	p.state.since = p.since()
 	since, late := p.state.since, p.state.late
-	if p.cancels() {
+	if p.cancels() && !p.late() {
 		p.state = p.state.cancelled(p.Limit, p.now, p.tokens())
 	} else {
 		p.state = p.state.refunded(p.Limit, p.state.at, p.tokens())

@@ -158,7 +158,9 @@ func (s *sequence) request(key string, l headgate.Limit) headgate.Request {
 	case 0:
 		s.cancel(&r)
 	case 1, 2, 3, 4:
-		r.Start = new(time.Time)
+		if s.books {
+			r.Start = new(time.Time)
+		}
 	}
 	if r.Cost >= 0 && !r.Force && r.MaxWait == 0 && s.IntN(3) == 0 {
 		r.Headroom = s.headroom(l.Capacity())

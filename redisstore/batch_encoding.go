@@ -113,8 +113,7 @@ func (b *batch) append(r *headgate.Request, what byte, name, limit int) {
 	if !r.At.IsZero() {
 		what |= timed
 	}
-	cancel := r.Cost < 0 && r.Start != nil && !r.Start.IsZero()
-	if r.MaxWait > 0 || r.Headroom > 0 || cancel {
+	if r.MaxWait > 0 || r.Headroom > 0 || r.Start != nil { // which is to be set, or names a grant
 		what |= books
 	}
 	if what&^(costs|forced) != 0 {
@@ -132,7 +131,7 @@ func (b *batch) append(r *headgate.Request, what byte, name, limit int) {
 	}
 	if what&books != 0 {
 		last := min(r.Headroom, r.Limit.Capacity())
-		if cancel {
+		if r.Cost < 0 && r.Start != nil && !r.Start.IsZero() {
 			last = r.Start.UnixMicro()
 		}
 		p = number(p, r.MaxWait.Microseconds(), 7)
@@ -259,7 +258,7 @@ func (b *batch) answer(text []byte, err error) {
 			if c.err == nil {
 				c.decisions[i], c.err = decision(r, c.names[i], text)
 			}
-			if r.Start != nil && r.MaxWait > 0 && c.err == nil {
+			if r.Start != nil && c.err == nil {
 				*r.Start = start(r, c.decisions[i], text[len(text)-clockSize:])
 			}
 			text = text[answerSize:]

@@ -71,7 +71,7 @@ func (s *Store) newCall(rs []headgate.Request, m mode) *call {
 // copyStarts gives the caller the start times of what was granted.
 func (c *call) copyStarts(rs []headgate.Request) {
 	for i := range rs {
-		if rs[i].Start == nil || rs[i].Cost <= 0 {
+		if rs[i].Start == nil || rs[i].Cost <= 0 || rs[i].Force {
 			continue
 		}
 		if !headgate.Granted(rs, c.decisions) {

@@ -1,6 +1,7 @@
--- slow decides what is rare: a request that has a time, may be booked ahead or cancels, and any
--- request on a state that was booked. BOOKED is added to the tag of such a state, or LATE if a
--- cancel cannot tell the start before it. Twin of booking.go and cancel.go.
+-- slow decides what is rare: a request that has a time, may be booked ahead or names a start, and
+-- any request on a state that was booked. BOOKED is added to the tag of such a state, or LATE if it
+-- was booked behind a start that was ahead: a cancel leaves its time. Twin of booking.go and
+-- cancel.go.
 local BOOKED, LATE = 8, 24
 
 local function marked(state, mark)
@@ -14,28 +15,22 @@ local function scaled(state, capacity, a, b)
     or tag == 2 and state:sub(23, 43) ~= pack('<I7I7I7', capacity, a, b)
 end
 
--- before returns a state as it was before its last start, of which the tokens have been given
--- back: time stands at the start before that one, or at now. The state at later times is the
--- same. A fixed window does not know what was used before it: there time stands where it did.
+-- before returns a state whose last start is cancelled, and whose tokens have been given back: time
+-- stands at now, or as far back as the state shows what was used. Nothing else was booked ahead.
+-- The state at later times is the same. A calendar stays where it is.
 local function before(state, now, capacity, a, b)
   local tag, at, used = state:byte(), unpack('<I7', state, 2), unpack('<I7', state, 9)
-  if tag == 1 then
-    local full = capacity * b
-    local back = used == 0 and ceil(full / a) or floor((full - used) / a) -- 0: it was full before
-    local left = max(now, at - back)
-    return left, pack('<I1I7I7', tag, left, min(used + (at - left) * a, full)) .. state:sub(16)
+  if tag == 1 then -- to where it was empty
+    local left = max(now, at - floor((capacity * b - used) / a))
+    return left, pack('<I1I7I7', tag, left, used + (at - left) * a) .. state:sub(16)
   elseif tag == 2 then
     local step = unpack('<I7', state, 16)
     local steps = min(floor((capacity - used) / a), ceil(max(step - now, 0) / b))
     step, used = step - steps * b, used + steps * a
     at = max(now, step)
     return at, pack('<I1I7I7I7', tag, at, used, step) .. state:sub(23)
-  elseif tag == 4 then
-    local previous, start = unpack('<I7', state, 16), at - at % a
-    if used > 0 and previous > 0 then
-      start = min(start + max(a - floor(max(capacity - used, 0) * a / previous), 0), at)
-    end
-    at = max(now, start)
+  elseif tag == 3 or tag == 4 then
+    at = max(now, at - at % a)
   elseif tag == 5 then
     at = now
     if #state > 16 then
@@ -49,15 +44,52 @@ local function before(state, now, capacity, a, b)
   return at, pack('<I1I7', tag, at) .. state:sub(9)
 end
 
--- late reports whether a cancel of a grant that is booked after value might move time back past
--- the start of value: that was later than it had to be, or of other numbers.
-local function late(value, mark, now, capacity, a, b)
-  return mark == LATE or scaled(value, capacity, a, b)
-    or before(value, now, capacity, a, b) < unpack('<I7', value, 2)
+-- without returns a log without n tokens of the grant at a time, or without all of them.
+local function without(state, at, n)
+  for place = 17, #state, 9 do
+    local t, count = unpack('<I7I2', state, place)
+    if t == at and count > 0 then
+      n = min(n, count)
+      local left = count > n and pack('<I7I2', t, count - n) or ''
+      return state:sub(1, 8) .. pack('<I3', unpack('<I3', state, 9) - n) .. state:sub(12, place - 1)
+        .. left .. state:sub(place + 9)
+    end
+  end
+  return state
+end
+
+-- refundlate takes a grant out of the window or the entry that has it. It leaves the time at.
+local function refundlate(limit, value, mark, at, now, r, charge)
+  local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
+  local remaining, _, reset = decide(value, now, r.cost, false, capacity, a, b, r.grace)
+  if not remaining then
+    return 0, BADSTATE, 0
+  end
+  local n, start, state = -r.cost, at - at % a, value
+  if not charge then -- nothing changes
+  elseif decide == algorithms[5] then
+    state = without(value, r.cancel, n)
+  elseif r.cancel > at then -- the grant is not in the state any more
+  elseif r.cancel >= start then
+    state = value:sub(1, 8) .. pack('<I7', max(unpack('<I7', value, 9) - n, 0)) .. value:sub(16)
+  elseif r.cancel >= start - a then
+    state = value:sub(1, 15) .. pack('<I7', max(unpack('<I7', value, 16) - n, 0)) .. value:sub(23)
+  end
+  remaining, _, reset = decide(state, now, r.cost, false, capacity, a, b, r.grace)
+  if now > r.now then
+    remaining, reset = 0, reset + (now - r.now)
+  elseif reset == 0 then
+    return remaining, 0, reset, charge and ''
+  end
+  if not charge or state == value then
+    return remaining, 0, reset
+  end
+  local expires = decide == algorithms[5] and unpack('<I5', state, 12) or nil -- it is shorter
+  return remaining, 0, reset, marked(state, mark), expires
 end
 
 -- refundahead is a refund while time stands at the start at, and stays there: a refund gives
--- back tokens, not time. A cancel gives back its start as well.
+-- back tokens, not time. A cancel gives back its start as well, unless another was ahead of it.
 local function refundahead(limit, value, mark, at, r, charge)
   local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
   local _, _, reset, state, expires = decide(value, at, 0, false, capacity, a, b)
@@ -66,13 +98,11 @@ local function refundahead(limit, value, mark, at, r, charge)
   end
   _, _, reset, state, expires =
     decide(value, at, r.cost, charge, capacity, a, b, r.grace, r.now)
-  if r.cancel == 0 or not charge then
+  if r.cancel <= r.now or not charge or mark == LATE or scaled(value, capacity, a, b) then
     return 0, 0, reset + (at - r.now), state and marked(state, mark), expires
   end
-  if mark ~= LATE and not scaled(value, capacity, a, b) then
-    at, state = before(state, r.now, capacity, a, b)
-  end
   local remaining
+  at, state = before(state, r.now, capacity, a, b)
   remaining, _, reset = decide(state, at, 0, false, capacity, a, b)
   if at > r.now then
     return 0, 0, reset + (at - r.now), marked(state, mark), expires
@@ -112,8 +142,16 @@ local function slow(r, charge)
       ahead, value = at > now, marked(value, -mark)
     end
   end
-  if r.cancel > 0 and (at > r.cancel or ahead and at < r.cancel) then -- it is not the last grant
-    local from = ahead and at or now
+  local from = ahead and at or now
+  local late = r.cancel > 0 and r.cancel <= now
+  if late and value and (decide == algorithms[4] or decide == algorithms[5]) then
+    return refundlate(limit, value, mark, at, from, r, charge)
+  elseif late and value and (decide == algorithms[3] or decide == algorithms[6]) then
+    -- a grant at that start counts now, or its window is over
+    local grant = pack('<I1I7I7I5', value:byte(), r.cancel, 1, 0)
+    local _, _, reset = decide(grant, max(from, at), 0, false, capacity, a, b)
+    charge = charge and reset ~= 0 and r.cancel <= at
+  elseif r.cancel > 0 and (at > r.cancel or not late and at < r.cancel) then -- it is not the last
     local remaining, _, reset = decide(value, from, 0, false, capacity, a, b)
     return ahead and 0 or remaining or 0, reset and NEVER or BADSTATE, (reset or 0) + (from - now)
   end
@@ -123,7 +161,6 @@ local function slow(r, charge)
     return forceahead(limit, value, at, r)
   end
   local plain = not ahead and (r.wait == 0 or r.cost <= 0)
-  local from = ahead and at or now
   local remaining, retry, reset, state, expires =
     decide(value, from, r.cost, plain and charge, capacity, a, b, r.grace)
   if not remaining or from > MAX or retry > MAX then
@@ -148,7 +185,7 @@ local function slow(r, charge)
   if retry == NEVER or retry > r.wait then
     return remaining, retry, reset + (from - now)
   end
-  mark = ahead and late(value, mark, now, capacity, a, b) and LATE or BOOKED
+  mark = ahead and LATE or BOOKED
   local left, full, later, next, renewed = decide(value, start, r.cost, charge, capacity, a, b,
     r.grace, ahead and now or max(now, at))
   if full == NEVER then

@@ -9,7 +9,7 @@ type Account struct {
 	State
 	Log    []Entry // sliding log: the grants, in order of time
 	Booked bool    // At is a start time that was booked ahead
-	Late   bool    // Booked, and a cancel cannot tell the start before At
+	Late   bool    // Booked behind a start that was ahead: a cancel leaves At
 	Scaled bool    // Used was scaled to other numbers of a bucket
 }
 
@@ -19,7 +19,7 @@ type Order struct {
 	MaxWait   int64 // how far ahead the start may be
 	Force     bool  // the cost is charged whether or not it fits
 	After     int64 // the start is not before this, which the group decides; or 0
-	Cancel    int64 // of a refund: the start time that it cancels, or 0
+	Cancel    int64 // of a refund: the start time of its grant, or 0
 	Needs     int64 // with a headroom: what must remain for the cost to be charged, or 0
 }
 
@@ -47,8 +47,8 @@ func (l *Rule) take(k Account, o Order, charge bool) (next Account, v Verdict, c
 		now = k.At
 	}
 	switch {
-	case o.Cancel != 0 && (k.At > o.Cancel || ahead && k.At < o.Cancel):
-		return l.refuseCancel(k, o, now)
+	case o.Cancel != 0:
+		return l.cancel(k, o, now, charge)
 	case ahead && o.Cost < 0:
 		return l.refundAhead(k, o, charge)
 	case ahead && o.Force && charge && o.Cost > 0:
@@ -122,7 +122,6 @@ func (l *Rule) book(
 	if !ahead {
 		since = max(o.Now, k.At)
 	}
-	late := ahead && l.late(k, o.Now)
 	next, then := l.decide(k, start, since, o.Cost, o.charge(charge))
 	if then.Retry == Never { // the log is too long
 		then.Remaining, then.Reset = 0, then.Reset+wait
@@ -136,7 +135,7 @@ func (l *Rule) book(
 		then.Reset += wait
 		return next, then, true
 	}
-	next.Booked, next.Late = wait > 0, late
+	next.Booked, next.Late = wait > 0, ahead
 	return next, then.after(wait), true
 }
 

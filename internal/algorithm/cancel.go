@@ -1,17 +1,60 @@
 package algorithm
 
-// A cancel is a refund that names its start time. It is refused if a later grant or refund moved
-// the time of the key; otherwise that time moves back to the start before.
+// A refund may name the start time of its grant. If the start is ahead, the refund is a cancel: it
+// is refused unless the start is the time of the key, so that nothing was booked since. If the
+// start has come, it gives back only what the state still holds of the grant. The state of a bucket
+// shows that only if nothing was granted since.
 
-// refuseCancel is the verdict on a cancel of a grant that is not the last one.
-func (l *Rule) refuseCancel(k Account, o Order, now int64) (Account, Verdict, bool) {
-	_, v := l.decide(k, now, now, 0, Nothing)
-	v.Retry = Never
-	return k, v.after(now - o.Now), false
+// cancel refunds the grant that o names. Time is at now for the key.
+func (l *Rule) cancel(
+	k Account, o Order, now int64, charge bool,
+) (next Account, v Verdict, changed bool) {
+	late := o.Cancel <= o.Now
+	switch {
+	case late && (l.Algorithm == SlidingWindow || l.Algorithm == SlidingLog):
+		return l.refundLate(k, o, now, charge)
+	case late && !l.IsBucket():
+		start, _ := l.window(max(now, k.At))
+		charge = charge && start <= o.Cancel && o.Cancel <= k.At
+	case k.At > o.Cancel || !late && k.At < o.Cancel:
+		_, v = l.decide(k, now, now, 0, Nothing)
+		v.Retry = Never
+		return k, v.after(now - o.Now), false
+	}
+	o.Cancel = 0
+	next, v, changed = l.take(k, o, charge)
+	if late || !changed || !next.Booked || next.Late || k.Scaled {
+		return next, v, changed
+	}
+	next = l.before(next, o.Now)
+	_, v = l.decide(next, next.At, next.At, o.Cost, Nothing)
+	return next, v.after(next.At - o.Now), true
+}
+
+// refundLate takes a grant out of the window or the entry that has it. It leaves the time of k.
+func (l *Rule) refundLate(
+	k Account, o Order, now int64, charge bool,
+) (next Account, v Verdict, changed bool) {
+	n, start := -max(o.Cost, -l.maxRefund), k.At-l.perPeriod.rest(k.At)
+	switch {
+	case !charge:
+	case l.Algorithm == SlidingLog:
+		k.Log = without(k.Log, o.Cancel, n)
+	case o.Cancel > k.At: // the grant is not in the state any more
+	case o.Cancel >= start:
+		k.Used = max(k.Used-n, 0)
+	case o.Cancel >= start-l.period:
+		k.Previous = max(k.Previous-n, 0)
+	}
+	_, v = l.decide(k, now, now, o.Cost, Nothing)
+	if now == o.Now && v.Reset == 0 {
+		k = Account{}
+	}
+	return k, v.after(now - o.Now), charge
 }
 
 // refundAhead refunds at k.At, which is ahead, and leaves the time of k as it is: a refund returns
-// tokens, not time. A cancel returns its start as well.
+// tokens, not time.
 func (l *Rule) refundAhead(
 	k Account, o Order, charge bool,
 ) (next Account, v Verdict, changed bool) {
@@ -20,61 +63,33 @@ func (l *Rule) refundAhead(
 		next.State = State{At: k.At, Step: k.At}
 	}
 	next.Booked, next.Late = true, k.Late
-	if o.Cancel == 0 || !charge {
-		return next, v.after(k.At - o.Now), charge
-	}
-	if !k.Late && !k.Scaled {
-		next = l.before(next, o.Now)
-	}
-	_, v = l.decide(next, next.At, next.At, 0, Nothing)
-	v.Retry = 0
-	return next, v.after(next.At - o.Now), true
+	return next, v.after(k.At - o.Now), charge
 }
 
-// late reports whether a cancel of a grant that is booked after k might move time back past the
-// start of k. That start was later than it had to be, or the limit had other numbers.
-func (l *Rule) late(k Account, now int64) bool {
-	return k.Late || k.Scaled || l.before(k, now).At < k.At
-}
-
-// before is k as it was before its last start, whose tokens have been refunded: time stands at
-// the start before that one, or at now. The state at later times is the same. A fixed or
-// calendar window does not know what was used before it: there time stays where it is.
+// before is k with the start of a cancelled grant given back, whose tokens have been refunded: time
+// moves back to now, or as far as the state shows what was used. Nothing else was booked ahead. The
+// state at later times is the same. A calendar stays where it is.
 func (l *Rule) before(k Account, now int64) Account {
 	at := k.At
-	switch {
-	case l.Algorithm == FixedWindow, l.Algorithm == CalendarWindow:
-	case l.Algorithm == TokenBucket:
-		back := l.perRate.floor(l.full - k.Used)
-		if k.Used == 0 { // it was full before
-			back = l.perRate.ceil(l.full)
-		}
-		at = max(now, k.At-back)
-		k.Used = min(k.Used+(k.At-at)*l.Rate, l.full)
-	case l.Algorithm == Stepped:
+	switch l.Algorithm {
+	case TokenBucket: // to where it was empty
+		at = max(now, k.At-l.perRate.floor(l.full-k.Used))
+		k.Used += (k.At - at) * l.Rate
+	case Stepped:
 		steps := min(l.perRefill.floor(l.full-k.Used), l.perPeriod.ceil(max(k.Step-now, 0)))
 		k.Step, k.Used = k.Step-steps*l.period, k.Used+steps*l.Refill
 		at = max(now, k.Step)
-	case l.Algorithm == SlidingWindow:
-		at = max(now, l.slidingWindowStart(k))
-	case len(k.Log) > 0:
-		at = max(now, k.Log[len(k.Log)-1].at())
-		if k.Log[0].count() == 0 { // before that, what has been dropped counts
-			at = max(at, k.Log[0].at()+l.period)
-		}
-	default:
+	case FixedWindow, SlidingWindow:
+		at = max(now, k.At-l.perPeriod.rest(k.At))
+	case SlidingLog:
 		at = now
+		if last := len(k.Log) - 1; last >= 0 {
+			at = max(at, k.Log[last].at())
+			if k.Log[0].count() == 0 { // before that, what has been dropped counts
+				at = max(at, k.Log[0].at()+l.period)
+			}
+		}
 	}
 	k.At, k.Booked = at, at > now
 	return k
-}
-
-// slidingWindowStart is the first moment in the window of k at which its counts fit.
-func (l *Rule) slidingWindowStart(k Account) int64 {
-	start := k.At - l.perPeriod.rest(k.At)
-	if k.Used == 0 || k.Previous == 0 {
-		return start
-	}
-	weight := max(l.Capacity-k.Used, 0) * l.period / k.Previous
-	return min(start+max(l.period-weight, 0), k.At)
 }

@@ -144,3 +144,19 @@ func unrecord(log []Entry, cost int64) []Entry {
 	}
 	return log
 }
+
+// without returns a copy of a log without n tokens of the grant at a time, or without all of them.
+func without(log []Entry, at, n int64) []Entry {
+	kept := make([]Entry, 0, len(log))
+	for _, e := range log {
+		back := int64(0)
+		if e.at() == at {
+			back = min(e.count(), n)
+			n -= back
+		}
+		if back == 0 || back < e.count() {
+			kept = append(kept, e-Entry(back))
+		}
+	}
+	return kept
+}

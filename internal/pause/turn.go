@@ -143,7 +143,7 @@ func (s pausing) take(
 	for i := range back {
 		back[i].Cost, back[i].MaxWait = -back[i].Cost, 0
 		if ds[i].RetryAfter == 0 {
-			back[i].Start = nil // it has come: a refund
+			back[i] = rs[i].Refund(rs[i].Cost)
 		}
 	}
 	return left, s.Store.TakeAll(ctx, back, all[:len(ds)])

@@ -44,8 +44,8 @@ type line struct {
 type booking struct {
 	*caller
 
-	due    time.Time   // the start, by the clock of this process
-	starts []time.Time // the same, by that of the store
+	due   time.Time // the start, by the clock of this process
+	start time.Time // the same, by that of the store, or zero
 }
 
 type caller struct {
@@ -61,6 +61,7 @@ type caller struct {
 	wait    time.Duration // when it was denied last
 
 	done     chan struct{} // closed when it is out, unless it leaves
+	start    time.Time
 	err      error
 	panicked any
 }
@@ -93,6 +94,7 @@ func (l *line) advance(planned time.Time) {
 	for {
 		now := time.Now()
 		for len(l.booked) > 0 && !l.booked[0].due.After(now) {
+			l.booked[0].caller.start = l.booked[0].start
 			l.finish(l.booked[0].caller, nil)
 			l.booked = l.booked[1:]
 		}
@@ -263,7 +265,7 @@ func (l *line) grant(c *caller, a Answer, now time.Time) {
 	if l.known = l.limit != nil && l.room == 0; l.known && !later {
 		l.granted, l.until, l.some = a.Wait > 0, due, c.n
 	}
-	l.assign(booking{c, due, a.Starts})
+	l.assign(booking{c, due, a.Start})
 }
 
 // deny notes that c was denied, and ends the callers that cannot pass before their deadlines.
@@ -326,7 +328,7 @@ func (l *line) book(b booking) {
 	i := len(l.booked)
 	for ; i > 0 && l.booked[i-1].due.After(b.due); i-- {
 		p := l.booked[i-1]
-		if p.n != b.n && p.starts != nil && b.starts != nil && !p.starts[0].After(b.starts[0]) {
+		if p.n != b.n && !p.start.IsZero() && !b.start.IsZero() && !p.start.After(b.start) {
 			b.due = p.due // its answer was faster than that of p
 			break
 		}
@@ -339,17 +341,17 @@ func (l *line) book(b booking) {
 
 // cancel gives a start that is ahead back to the store.
 func (l *line) cancel(b booking) {
-	if b.starts == nil || !b.due.After(time.Now()) {
+	if b.start.IsZero() || !b.due.After(time.Now()) {
 		return
 	}
 	l.known = false // the head may be granted now what it was denied
 	if b.store.Inline() {
-		_ = b.store.Cancel(b.starts)
+		_ = b.store.Cancel(b.start)
 		return
 	}
 	l.calls++
 	go func() {
-		_ = b.store.Cancel(b.starts)
+		_ = b.store.Cancel(b.start)
 		l.mu.Lock()
 		l.calls--
 		l.known = false

@@ -35,7 +35,7 @@ func (s *script) Ask(maxWait time.Duration) (Answer, error) {
 	return s.answer(call, maxWait)
 }
 
-func (s *script) Cancel([]time.Time) error {
+func (s *script) Cancel(time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.canceled++
@@ -55,7 +55,7 @@ func (s *script) calls() int {
 }
 
 func granted(wait time.Duration) Answer {
-	return Answer{Granted: true, Wait: wait, Limit: perSecond, Starts: []time.Time{time.Now().Add(wait)}}
+	return Answer{Granted: true, Wait: wait, Limit: perSecond, Start: time.Now().Add(wait)}
 }
 
 func denied(wait time.Duration) Answer { return Answer{Wait: wait, Limit: perSecond} }
@@ -67,7 +67,8 @@ func inLine(t *testing.T, s *script, test func(t *testing.T, wait func(ctx conte
 		var lines Lines[string]
 		test(t, func(ctx context.Context, n int64) error {
 			by, _ := ctx.Deadline()
-			return lines.Wait(ctx, "k", n, by, s)
+			_, err := lines.Wait(ctx, "k", n, by, s)
+			return err
 		})
 		time.Sleep(time.Hour)
 		if lines.Any() || lines.Has("k") {

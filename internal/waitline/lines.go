@@ -35,7 +35,7 @@ type Store interface {
 	Ask(maxWait time.Duration) (Answer, error)
 
 	// Cancel gives back a start that is ahead, if the store can. After an error it stays charged.
-	Cancel(starts []time.Time) error
+	Cancel(start time.Time) error
 
 	// Inline reports whether the store answers at once.
 	Inline() bool
@@ -49,16 +49,18 @@ type Answer struct {
 	Granted bool
 	Wait    time.Duration   // until the start, or until the same request would be granted
 	Limit   *algorithm.Rule // the one with the longest wait, or nil for a grant under several
-	Starts  []time.Time     // of a grant: what the store calls its start, under each limit
+	Start   time.Time       // of a grant: the start by the clock of the store, or zero
 	Left    int64           // tokens that remain
 	Polls   bool            // the store does not book ahead
 	Paused  bool            // nothing is granted or booked before the wait is over
 	Invalid bool            // the error concerns this caller alone
 }
 
-// Wait returns when a caller may use n tokens, or an error if it may not. by is its deadline, or
-// the zero time.
-func (s *Lines[K]) Wait(ctx context.Context, k K, n int64, by time.Time, store Store) error {
+// Wait returns when a caller may use n tokens, with their start by the clock of the store, or an
+// error if it may not. by is its deadline, or the zero time.
+func (s *Lines[K]) Wait(
+	ctx context.Context, k K, n int64, by time.Time, store Store,
+) (start time.Time, err error) {
 	c := &caller{n: n, by: by, store: store, done: make(chan struct{})}
 	s.mu.Lock()
 	l := s.line(k)
@@ -68,13 +70,13 @@ func (s *Lines[K]) Wait(ctx context.Context, k K, n int64, by time.Time, store S
 	case <-c.done:
 	case <-ctx.Done():
 		if l.leave(c) {
-			return ctx.Err()
+			return time.Time{}, ctx.Err()
 		}
 	}
 	if c.panicked != nil {
 		panic(c.panicked)
 	}
-	return c.err
+	return c.start, c.err
 }
 
 // Any reports whether there is a line.
