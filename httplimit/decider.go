@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/problem"
 )
 
@@ -45,8 +46,8 @@ type Verdict struct {
 	// Counted reports that [Decider.Outcome] decides, by the response, whether the request counts.
 	Counted bool
 
-	key  string
-	cost int64
+	cost  int64
+	taken []headgate.Request // what Outcome refunds
 }
 
 // statusLeft is never received: the client has left. It is for access logs and metrics.
@@ -82,8 +83,8 @@ func (d *Decider[R, D]) Decide(ctx context.Context, r R, fields map[string][]str
 		return Verdict{}
 	}
 	var room [4]headgate.Decision
-	v := Verdict{key: d.Key(r), cost: costOf(r, d.Cost)}
-	ds, err := d.allow(ctx, v.key, v.cost, room[:0])
+	v := Verdict{cost: costOf(r, d.Cost)}
+	ds, taken, err := d.allow(ctx, d.Key(r), v.cost, room[:0])
 	switch {
 	case err != nil && v.cost > 0:
 		v.Status = d.undecided(ctx, r, err)
@@ -99,6 +100,7 @@ func (d *Decider[R, D]) Decide(ctx context.Context, r R, fields map[string][]str
 	if d.Observe != nil && v.cost > 0 {
 		d.Observe(r, strictest, nil)
 	}
+	v.taken = taken
 	v.Counted = d.Count != nil && v.cost > 0 && strictest.Allowed() && !strictest.Unchecked()
 	switch {
 	case d.Shadow:
@@ -133,31 +135,61 @@ func (d *Decider[R, D]) undecided(ctx context.Context, r R, err error) (status i
 
 func (d *Decider[R, D]) allow(
 	ctx context.Context, key string, cost int64, ds []headgate.Decision,
-) ([]headgate.Decision, error) {
-	if d.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.Timeout)
-		defer cancel()
+) (_ []headgate.Decision, taken []headgate.Request, err error) {
+	ctx, cancel := within(ctx, d.Timeout)
+	defer cancel()
+	if d.Count == nil || cost == 0 {
+		ds, err = d.limiter.AllowEach(ctx, key, cost, ds)
+		return ds, nil, err
 	}
-	return d.limiter.AllowEach(ctx, key, cost, ds)
+	limits, err := d.limiter.Limits(ctx, key)
+	if err != nil || len(limits) == 0 {
+		return nil, nil, err
+	}
+	start := new(time.Time)
+	for _, l := range limits {
+		taken = append(taken, headgate.Request{Key: key, Limit: l, Cost: cost, Start: start})
+	}
+	ds, err = d.take(ctx, taken)
+	return ds, taken, err
 }
 
-// refundTimeout bounds the refund of a request whose outcome does not count, unless
-// [OptionsOf.Timeout] does.
-const refundTimeout = 5 * time.Second
+func (d *Decider[R, D]) take(
+	ctx context.Context, rs []headgate.Request,
+) (ds []headgate.Decision, err error) {
+	ds = make([]headgate.Decision, len(rs))
+	if len(rs) > 1 {
+		return ds, d.limiter.Store().TakeAll(ctx, rs, ds)
+	}
+	ds[0], err = d.limiter.Store().Take(ctx, rs[0])
+	return ds, err
+}
 
-// Outcome refunds the cost of a request, unless the status of its response counts. It does nothing
-// unless v.Counted is true. If it is called before the response ends, the client waits for the
+// within returns ctx with a timeout, if there is one.
+func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout > 0 {
+		return context.WithTimeout(ctx, timeout)
+	}
+	return ctx, func() {}
+}
+
+// Outcome refunds the cost of a request, unless the status of its response counts: what the limits
+// still hold of it, see [OptionsOf.Count]. It does nothing unless v.Counted is true. If it is called before the response ends, the client waits for the
 // refund, and its next request finds the refunded tokens. If ctx has ended because the client has
 // left, the request stays charged.
 func (d *Decider[R, D]) Outcome(ctx context.Context, r R, v Verdict, status int) {
 	if !v.Counted || ctx.Err() != nil || d.Count(status) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(
-		context.WithoutCancel(ctx), cmp.Or(d.Timeout, refundTimeout))
+	ctx, stop := await.Settling(ctx)
+	defer stop()
+	ctx, cancel := within(ctx, d.Timeout)
 	defer cancel()
-	_, err := d.limiter.Refund(ctx, v.key, v.cost)
+	refunds := make([]headgate.Request, len(v.taken))
+	for i, r := range v.taken {
+		refunds[i] = r.Refund(v.cost)
+	}
+	_, err := d.take(ctx, refunds)
 	if err != nil && d.Observe != nil {
 		d.Observe(r, headgate.Decision{}, err)
 	}

@@ -137,11 +137,7 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 		return headgate.Decision{}, err
 	}
 	rs, ds := [1]headgate.Request{r}, [1]headgate.Decision{}
-	m := charge
-	if r.Cost < 0 {
-		m = settle
-	}
-	err := s.decideTogether(ctx, rs[:], ds[:], m)
+	err := s.decideTogether(ctx, rs[:], ds[:], modeOf(rs[:]))
 	return ds[0], err
 }
 
@@ -163,7 +159,7 @@ func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgat
 		return nil
 	}
 	if s.single || oneKey(rs) {
-		return s.decideTogether(ctx, rs, ds, charge)
+		return s.decideTogether(ctx, rs, ds, modeOf(rs))
 	}
 	for i, r := range rs {
 		if r.MaxWait > 0 {
@@ -228,6 +224,16 @@ const (
 	settle      // charge, also if the queue is full, to end what was begun
 	peek        // charge nothing, also if the queue is full
 )
+
+// modeOf returns the mode of a call: refunds settle.
+func modeOf(rs []headgate.Request) mode {
+	for i := range rs {
+		if rs[i].Cost >= 0 {
+			return charge
+		}
+	}
+	return settle
+}
 
 // decideTogether decides rs in one batch, and fills ds.
 func (s *Store) decideTogether(

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/internal/await"
 )
 
 // Admission is a request that was allowed and is under way, with its permits and its costs that are
@@ -31,9 +32,6 @@ type held struct {
 // permitPause is the Retry-After of a request that found no permit: one is free when another
 // request ends, which no store can foresee.
 const permitPause = time.Second
-
-// endTimeout bounds what is sent to the store after a request, whose own context may have ended.
-const endTimeout = 5 * time.Second
 
 // Begin is [Engine.Decide] for callers that see the end of the request: it also acquires the
 // permits of rules. The Admission is nil if the request was denied.
@@ -134,13 +132,17 @@ func (a *Admission) Settle(ctx context.Context, response http.Header) (all bool)
 
 // charge charges more than was taken before the request, or refunds it.
 func (a *Admission) charge(ctx context.Context, charges []charge) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	ctx, cancel := await.Settling(ctx)
 	defer cancel()
 	var requests []headgate.Request
 	for _, c := range charges {
 		for _, l := range c.limits {
-			requests = append(requests,
-				headgate.Request{Key: c.key, Limit: l, Cost: c.cost, Force: c.cost > 0})
+			r := headgate.Request{Key: c.key, Limit: l, Cost: c.cost, Force: true}
+			if c.cost < 0 {
+				r.Start = c.start
+				r = r.Refund(-c.cost)
+			}
+			requests = append(requests, r)
 		}
 	}
 	err := Take(ctx, a.engine.store, requests, make([]headgate.Decision, len(requests)))
@@ -154,7 +156,7 @@ func (a *Admission) End(ctx context.Context) {
 	if len(a.held) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	ctx, cancel := await.Settling(ctx)
 	defer cancel()
 	for _, h := range a.held {
 		h.stop()

@@ -18,6 +18,7 @@ type charge struct {
 	until  time.Time // of the ban
 	first  int       // the first of its requests in a group
 
+	start   *time.Time // of the grant, if it may be refunded
 	granted bool
 	request *Request
 	percent int64 // of each limit that the request leaves to others
@@ -39,6 +40,9 @@ func (e *Engine) charge(r *rule, key string, cost int64) charge {
 	}
 	return c
 }
+
+// settles reports whether r may refund what it has charged, after the response.
+func (r *rule) settles() bool { return r.late || len(r.Count.Statuses) > 0 }
 
 // cost returns the cost of q that is known before the response.
 func (r *rule) cost(q *target) int64 {

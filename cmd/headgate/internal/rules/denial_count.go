@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/await"
 )
 
 // This file decides rules that count denials. Such a rule denies while its limits are exceeded, and
@@ -51,7 +52,7 @@ func (s *scratch) countsDenial(v *Verdict) bool {
 // countDenial charges the rules that count denials, unless it does not fit. It goes on if ctx ends:
 // a client that leaves at once is counted, too.
 func (e *Engine) countDenial(ctx context.Context, s *scratch) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	ctx, cancel := await.Settling(ctx)
 	defer cancel()
 	requests := s.group(s.guards)
 	err := Take(ctx, e.store, requests, make([]headgate.Decision, len(requests)))

@@ -1,6 +1,10 @@
 package rules
 
-import "github.com/headgate/headgate"
+import (
+	"time"
+
+	"github.com/headgate/headgate"
+)
 
 // scratch is the memory of a decision, which the next one uses again.
 type scratch struct {
@@ -73,9 +77,12 @@ func (s *scratch) group(charges []charge) []headgate.Request {
 	for i := range charges {
 		c := &charges[i]
 		c.first = len(s.requests)
+		if s.admission != nil && c.start == nil && c.rule.settles() {
+			c.start = new(time.Time)
+		}
 		for _, l := range c.limits {
 			s.requests = append(s.requests, headgate.Request{Key: c.key, Limit: l, Cost: c.cost,
-				Headroom: partOf(c.percent, l.Capacity())})
+				Headroom: partOf(c.percent, l.Capacity()), Start: c.start})
 		}
 	}
 	return s.requests

@@ -2,10 +2,10 @@ package httpapi
 
 import (
 	"context"
-	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/internal/await"
 )
 
 // countsDenials reports whether t is charged only if another target of the request is denied.
@@ -29,7 +29,7 @@ func (h *Handler) blocked(ctx context.Context, answers []answer) (bool, error) {
 // countDenial charges 1 to the targets that count denials, unless it does not fit. It goes on if
 // ctx ends.
 func (h *Handler) countDenial(ctx context.Context, answers []answer) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	ctx, cancel := await.Settling(ctx)
 	defer cancel()
 	for _, a := range answers {
 		if !a.target.countsDenials() {

@@ -23,7 +23,7 @@ func (h *Handler) reserve(w http.ResponseWriter, r *http.Request) error {
 		return problem.BadField("rule", jsonbody.Quote(t.rule)+", which counts denials",
 			"another rule")
 	}
-	o.starts, o.hold = o.maxWait > 0, o.maxWait == 0
+	o.starts, o.hold = o.maxWait > 0 || t.hasWindow(), o.maxWait == 0
 	answers, _, err := h.decide(r.Context(), []*target{&t}, o)
 	if err != nil {
 		return err
@@ -44,10 +44,12 @@ func (a *answer) reservation() reservation {
 	if a.charged() { // which a rule in shadow may not be
 		v.Cost = t.cost
 	}
-	if a.wait > 0 {
-		for _, start := range a.starts {
-			v.Starts = append(v.Starts, start.UnixMicro())
+	for _, start := range a.starts {
+		if start.IsZero() { // held requests, or a fallback
+			v.Starts = nil
+			break
 		}
+		v.Starts = append(v.Starts, start.UnixMicro())
 	}
 	return v
 }
@@ -99,15 +101,9 @@ func (h *Handler) settle(
 	a.target = t
 	t.cost = used - v.Cost
 	t.terms.Banned = false // what is used counts for a banned key, too
-	var starts []time.Time
-	if used == 0 {
-		starts = v.ahead(len(t.limits()))
-	}
 	requests := a.appendRequests(nil, order{force: true}, true)
-	for i := range requests {
-		if starts != nil {
-			requests[i].Start = &starts[i]
-		}
+	if t.cost < 0 {
+		v.name(requests)
 	}
 	a.decisions = make([]headgate.Decision, len(requests))
 	if err := rules.Take(ctx, h.options.Store, requests, a.decisions); err != nil {
@@ -120,18 +116,17 @@ func (h *Handler) settle(
 	return a, refunded, nil
 }
 
-// ahead returns the start times of a reservation whose start is to come, one for each of n limits.
-// A start that has come is refunded like any cost, and so is one of a rule that has changed since.
-func (v *reservation) ahead(n int) []time.Time {
-	if len(v.Starts) != n || n == 0 {
-		return nil
+// name names the starts of v in requests that return tokens of it: not those of a rule that has
+// changed since.
+func (v *reservation) name(requests []headgate.Request) {
+	if len(v.Starts) != len(requests) {
+		return
 	}
-	starts := make([]time.Time, n)
 	for i, micros := range v.Starts {
-		starts[i] = time.UnixMicro(micros)
-		if !starts[i].After(time.Now()) {
-			return nil
+		start := time.UnixMicro(micros)
+		requests[i].Start = &start
+		if !start.After(time.Now()) {
+			requests[i] = requests[i].Refund(-requests[i].Cost)
 		}
 	}
-	return starts
 }

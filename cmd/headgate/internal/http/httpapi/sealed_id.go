@@ -32,7 +32,7 @@ type reservation struct {
 	Limit  string  `json:"l,omitempty"` // inline
 	Key    string  `json:"k"`
 	Cost   int64   `json:"n"`           // that was charged
-	Starts []int64 `json:"s,omitempty"` // of each limit, if it was booked ahead: Unix microseconds
+	Starts []int64 `json:"s,omitempty"` // of each limit, if known: Unix microseconds
 }
 
 // permit is what the id of a permit holds.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,6 +137,11 @@ func (t *target) limits() []headgate.Limit {
 		return nil
 	}
 	return t.terms.Limits
+}
+
+// hasWindow reports whether a limit of t is no bucket.
+func (t *target) hasWindow() bool {
+	return slices.ContainsFunc(t.limits(), func(l headgate.Limit) bool { return l.Refill() == 0 })
 }
 
 // banned reports whether a ban denies t. It denies no refund.
