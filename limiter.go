@@ -135,7 +135,7 @@ func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, er
 	if n < 1 {
 		return Decision{}, invalid("n", n, "at least 1")
 	}
-	ctx, stop := await.Settling(ctx)
+	ctx, stop := await.Settling(ctx, l.memory == nil)
 	defer stop()
 	return l.take(ctx, key, -n)
 }
@@ -144,7 +144,7 @@ func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, er
 // Tokens beyond a limit delay later requests; see [Request.Force]. The decision reports whether
 // the tokens fitted. Charge works even if ctx has ended, and takes at most 5 seconds.
 func (l *Limiter) Charge(ctx context.Context, key string, n int64) (Decision, error) {
-	ctx, stop := await.Settling(ctx)
+	ctx, stop := await.Settling(ctx, l.memory == nil)
 	defer stop()
 	b, err := l.newBooking(ctx, key, n)
 	if err != nil {

@@ -122,7 +122,7 @@ func (r *Reservation) Commit(ctx context.Context, used int64) error {
 	case r.settled.Swap(true) || used == b.n || len(b.limits) == 0:
 		return nil
 	}
-	ctx, stop := await.Settling(ctx)
+	ctx, stop := await.Settling(ctx, b.limiter.memory == nil)
 	defer stop()
 	start := &r.start
 	if b.late = r.Delay() == 0; used > b.n {

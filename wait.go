@@ -160,7 +160,7 @@ func (b booking) Cancel(start time.Time) error {
 	if start.IsZero() {
 		return nil
 	}
-	ctx, stop := await.Settling(context.Background())
+	ctx, stop := await.Settling(context.Background(), b.limiter.memory == nil)
 	defer stop()
 	_, err := b.take(ctx, -b.n, 0, &start)
 	return err

@@ -77,7 +77,8 @@ func (p *Permit) ReleaseAfter(ctx context.Context, period time.Duration) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := await.Settling(ctx)
+	_, memory := p.store.(*Memory)
+	ctx, stop := await.Settling(ctx, !memory)
 	defer stop()
 	held, err := p.store.ReleasePermit(ctx, r)
 	p.mu.Lock()

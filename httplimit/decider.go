@@ -181,7 +181,7 @@ func (d *Decider[R, D]) Outcome(ctx context.Context, r R, v Verdict, status int)
 	if !v.Counted || ctx.Err() != nil || d.Count(status) {
 		return
 	}
-	ctx, stop := await.Settling(ctx)
+	ctx, stop := await.Settling(ctx, true)
 	defer stop()
 	ctx, cancel := within(ctx, d.Timeout)
 	defer cancel()

@@ -253,8 +253,6 @@ func (b *bound) cancel(now, start, cost int64) {
 			for _, e := range rest {
 				b.append(e)
 			}
-			// A bucket that is full for less than a microsecond before a start is full at it.
-			b.capacity.Add(b.capacity, b.speed)
 			return
 		}
 	}

@@ -35,6 +35,7 @@ func Run(t *testing.T, open Open) {
 	} else if fault := withoutBooking(t, open(t)); fault != "" {
 		t.Error(fault)
 	}
+	t.Run("late refunds", func(t *testing.T) { runAll(t, open, lateRefunds) })
 	t.Run("force", func(t *testing.T) { runAll(t, open, forces) })
 	t.Run("headroom", func(t *testing.T) { runAll(t, open, headrooms) })
 	t.Run("changed numbers", func(t *testing.T) { runAll(t, open, changes) })

@@ -14,7 +14,7 @@ import (
 func TestModel(t *testing.T) {
 	open := func(*testing.T) headgate.Store { return newModel() }
 	Vectors(t, open(t))
-	for _, checks := range [][]check{invariants, bookings, forces, headrooms, changes, lessons} {
+	for _, checks := range [][]check{invariants, bookings, lateRefunds, forces, headrooms, changes, lessons} {
 		runAll(t, open, checks)
 	}
 }

@@ -30,9 +30,13 @@ func Do(ctx context.Context, f func()) (left bool) {
 }
 
 // Settling returns a context for a call that settles what was begun, such as a refund. It has the
-// values of ctx, does not end with it, and lasts for 5 seconds.
-func Settling(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+// values of ctx, and does not end with it. If the call may have to wait, it lasts for 5 seconds.
+func Settling(ctx context.Context, waits bool) (context.Context, context.CancelFunc) {
+	ctx = context.WithoutCancel(ctx)
+	if !waits {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, 5*time.Second)
 }
 
 // Sleep waits for d. It returns the error of ctx if that ends before.

@@ -132,7 +132,7 @@ func (a *Admission) Settle(ctx context.Context, response http.Header) (all bool)
 
 // charge charges more than was taken before the request, or refunds it.
 func (a *Admission) charge(ctx context.Context, charges []charge) {
-	ctx, cancel := await.Settling(ctx)
+	ctx, cancel := await.Settling(ctx, true)
 	defer cancel()
 	var requests []headgate.Request
 	for _, c := range charges {
@@ -156,7 +156,7 @@ func (a *Admission) End(ctx context.Context) {
 	if len(a.held) == 0 {
 		return
 	}
-	ctx, cancel := await.Settling(ctx)
+	ctx, cancel := await.Settling(ctx, true)
 	defer cancel()
 	for _, h := range a.held {
 		h.stop()

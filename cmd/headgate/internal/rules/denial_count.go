@@ -52,7 +52,7 @@ func (s *scratch) countsDenial(v *Verdict) bool {
 // countDenial charges the rules that count denials, unless it does not fit. It goes on if ctx ends:
 // a client that leaves at once is counted, too.
 func (e *Engine) countDenial(ctx context.Context, s *scratch) {
-	ctx, cancel := await.Settling(ctx)
+	ctx, cancel := await.Settling(ctx, true)
 	defer cancel()
 	requests := s.group(s.guards)
 	err := Take(ctx, e.store, requests, make([]headgate.Decision, len(requests)))

@@ -29,7 +29,7 @@ func (h *Handler) blocked(ctx context.Context, answers []answer) (bool, error) {
 // countDenial charges 1 to the targets that count denials, unless it does not fit. It goes on if
 // ctx ends.
 func (h *Handler) countDenial(ctx context.Context, answers []answer) {
-	ctx, cancel := await.Settling(ctx)
+	ctx, cancel := await.Settling(ctx, true)
 	defer cancel()
 	for _, a := range answers {
 		if !a.target.countsDenials() {
