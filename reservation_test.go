@@ -145,3 +145,49 @@ func TestAReservationWithADeadline(t *testing.T) {
 		}
 	})
 }
+
+// A reservation that is settled after its window has ended gives nothing back, however it was made; one
+// that is settled before gives back what was not used. Under a bucket, it gives back all of that.
+func TestAReservationSettledLate(t *testing.T) {
+	for name, store := range map[string]func() Store{
+		"memory":  func() Store { return NewMemorySize(1000) },
+		"network": func() Store { return &networkStore{Store: NewMemorySize(1000), back: time.Millisecond} },
+	} {
+		for _, limit := range everyAlgorithm(10, time.Minute) {
+			for way, reserve := range map[string]func(context.Context, *Limiter) (*Reservation, error){
+				"Reserve":     func(ctx context.Context, l *Limiter) (*Reservation, error) { return l.Reserve(ctx, "k", 6) },
+				"ReserveNow":  func(ctx context.Context, l *Limiter) (*Reservation, error) { return l.ReserveNow(ctx, "k", 6) },
+				"ReserveWait": func(ctx context.Context, l *Limiter) (*Reservation, error) { return l.ReserveWait(ctx, "k", 6) },
+			} {
+				t.Run(name+"/"+limit.String()+"/"+way, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						l := must(NewLimiter(store(), limit, Yearly(1000)))
+						first := must(reserve(t.Context(), l))
+						time.Sleep(5 * time.Second)
+						if err := first.Commit(t.Context(), 4); err != nil {
+							t.Error(err)
+						}
+						used := 1000 - must(l.AllowEach(t.Context(), "k", 0, nil))[1].Remaining
+						if left := must(l.Peek(t.Context(), "k")).Remaining; left < 6 || used != 4 {
+							t.Errorf("%d are left after a commit of 4, and %d are used in the year", left, used)
+						}
+						time.Sleep(3 * time.Minute)
+						second := must(reserve(t.Context(), l))
+						time.Sleep(3 * time.Minute)
+						must(l.AllowN(t.Context(), "k", 10))
+						if err := second.Cancel(t.Context()); err != nil {
+							t.Error(err)
+						}
+						want := int64(0)
+						if limit.Refill() > 0 {
+							want = 6
+						}
+						if left := must(l.Peek(t.Context(), "k")).Remaining; left != want {
+							t.Errorf("%d are left after a late cancel; want %d", left, want)
+						}
+					})
+				})
+			}
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 )
@@ -138,4 +139,26 @@ func TestInvalidIDs(t *testing.T) {
 	} {
 		f.post("/v1/release", `{"id":"`+id+`"}`).want(t, 400, `"field":"id"`, "want an id that /v1/acquire returned")
 	}
+}
+
+// TestCommitAfterTheWindow: a reservation gives back nothing of a window that has ended.
+func TestCommitAfterTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := headgate.NewMemory()
+		f := build(t, store, Settings{})
+		day, err := headgate.NewLimiter(store, limits(t, "100/d fixed-window")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for after, want := range map[time.Duration]int64{time.Minute: 97, 49 * time.Hour: 99} {
+			id := f.post("/v1/reserve", `{"rule":"login","key":"k","cost":4}`).id(t)
+			time.Sleep(after)
+			f.post("/v1/take", `{"rule":"login","key":"k"}`).want(t, 200, `"allowed":true`)
+			f.post("/v1/commit", `{"id":"`+id+`","cost":2}`).want(t, 200, `"used":2`)
+			if d, err := day.Peek(t.Context(), "k"); err != nil || d.Remaining != want {
+				t.Errorf("%d remain of the day, settled after %s: %v; want %d", d.Remaining, after, err, want)
+			}
+			time.Sleep(48 * time.Hour)
+		}
+	})
 }

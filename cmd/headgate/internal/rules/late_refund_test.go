@@ -1,0 +1,53 @@
+package rules
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/usage"
+)
+
+// What a rule refunds after the window of its limit has ended is not granted twice: neither the cost of a
+// response that does not count, nor an estimate that was not used. Before, it comes back.
+func TestRefundsAfterTheWindow(t *testing.T) {
+	limits := []headgate.Limit{headgate.FixedWindow(10, time.Minute), headgate.Monthly(1000)}
+	for name, c := range map[string]struct {
+		rule   Rule
+		refund func(*Admission)
+	}{
+		"outcome": {
+			Rule{Name: "a", Limits: limits, Count: Count{Statuses: []int{401}}, Cost: Cost{Fixed: 4}},
+			func(a *Admission) { a.Outcome(t.Context(), 200) },
+		},
+		"response": {
+			Rule{Name: "a", Limits: limits, Cost: Cost{ResponseHeader: "X-Used", Estimate: 4}},
+			func(a *Admission) { a.Settle(t.Context(), http.Header{"X-Used": {"0"}}) },
+		},
+		"tokens": {
+			Rule{Name: "a", Limits: limits, Cost: Cost{Tokens: &TokenCost{Input: 1, Output: 1, Estimate: 4}}},
+			func(a *Admission) { a.SettleUsage(t.Context(), usage.Answer{Failed: true}) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newEngine(t, Options{}, c.rule)
+				for _, after := range []time.Duration{time.Second, 2 * time.Minute} {
+					_, a := begin(t, e, &Request{Path: "/"})
+					before := left(t, e, "a", "all")
+					time.Sleep(after)
+					want := int64(10)
+					if after > time.Minute {
+						begin(t, e, &Request{Path: "/"})
+						want = before
+					}
+					if c.refund(a); left(t, e, "a", "all") != want {
+						t.Errorf("%d remain when settled after %s; want %d", left(t, e, "a", "all"), after, want)
+					}
+				}
+			})
+		})
+	}
+}
