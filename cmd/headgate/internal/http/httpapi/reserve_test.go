@@ -146,7 +146,7 @@ func TestCommitAfterTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := headgate.NewMemory()
 		f := build(t, store, Settings{})
-		day, err := headgate.NewLimiter(store, limits(t, "100/d fixed-window")...)
+		day, err := headgate.NewLimiter(store, limits(t, "login.2=100/d fixed-window")...)
 		if err != nil {
 			t.Fatal(err)
 		}
