@@ -173,10 +173,10 @@ func within(ctx context.Context, timeout time.Duration) (context.Context, contex
 	return ctx, func() {}
 }
 
-// Outcome refunds the cost of a request, unless the status of its response counts: what the limits
-// still hold of it, see [OptionsOf.Count]. It does nothing unless v.Counted is true. If it is called before the response ends, the client waits for the
-// refund, and its next request finds the refunded tokens. If ctx has ended because the client has
-// left, the request stays charged.
+// Outcome refunds the cost of a request, unless the status of its response counts: see
+// [OptionsOf.Count]. It does nothing unless v.Counted is true. If it is called before the response
+// ends, the client waits for the refund, and its next request finds the refunded tokens. If ctx has
+// ended because the client has left, the request stays charged.
 func (d *Decider[R, D]) Outcome(ctx context.Context, r R, v Verdict, status int) {
 	if !v.Counted || ctx.Err() != nil || d.Count(status) {
 		return

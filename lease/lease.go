@@ -65,7 +65,7 @@ type Options struct {
 // the measurements.
 //
 // Tokens are prefetched for requests of [Store.Take] with a positive cost and no MaxWait, Headroom,
-// At or Force, under token buckets, stepped buckets, fixed windows and calendars whose capacity is
+// Start, At or Force, under token buckets, stepped buckets, fixed windows and calendars whose capacity is
 // at least 16 / PrefetchFraction. All other requests go to the store, where prefetched tokens count
 // as taken. So a request with Headroom is granted only if its cost and its headroom fit into what
 // is left in the store. Sliding windows and logs are not leased: they would forget a charge before
@@ -141,8 +141,9 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 // prefetchable reports whether r may be decided by prefetched tokens.
 func prefetchable(r *headgate.Request) bool {
 	a := r.Limit.Algorithm()
-	return r.Cost > 0 && !r.Force && int64(r.MaxWait)|r.Headroom == 0 && r.At.IsZero() &&
-		r.Start == nil && (a == headgate.AlgorithmTokenBucket || a == headgate.AlgorithmStepped || window(r.Limit))
+	return r.Cost > 0 && !r.Force && int64(r.MaxWait)|r.Headroom == 0 && r.Start == nil &&
+		r.At.IsZero() &&
+		(a == headgate.AlgorithmTokenBucket || a == headgate.AlgorithmStepped || window(r.Limit))
 }
 
 // spend decides r by prefetched tokens, if there are enough.

@@ -214,8 +214,8 @@ func groupCancel(t *testing.T, s headgate.Store) {
 	}
 }
 
-// startOfGrants sets the start times of grants, also of those without a MaxWait, and leaves those of
-// denials, peeks and refunds as they were.
+// startOfGrants leaves the start times of denials, peeks and refunds as they were, and sets those of
+// all grants.
 func startOfGrants(t *testing.T, s headgate.Store) {
 	for _, text := range everyAlgorithm {
 		r := headgate.Request{Key: "start", Limit: parse(t, text), Cost: 70, At: epoch}

@@ -233,8 +233,8 @@ func without(grants []grant, n int64) []grant {
 	return left
 }
 
-// refundedLate is the state of a window or a log after n tokens are given back of a grant whose start
-// has come: those in its window, or its own.
+// refundedLate is the state of a window or a log after n tokens are given back of a grant whose
+// start has come: those in its window, or its own.
 func (s *state) refundedLate(l headgate.Limit, start, n int64) state {
 	next := *s
 	next.grants = nil

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// lateRefunds are what must be true of refunds that name the start of their grant, after it has come.
+// lateRefunds are what must be true of refunds that name a start that has come.
 var lateRefunds = []check{
 	{"a late refund gives back what its grant holds", heldRefunds},
 	{"calls that hang over the end of a window", hangingCalls},
@@ -44,8 +44,8 @@ func heldRefunds(t *testing.T, s headgate.Store) {
 				unit = 24 * time.Hour / 10
 			}
 			at := func(n int64) time.Time { return epoch.Add(time.Duration(n) * unit) }
-			r := headgate.Request{Key: fmt.Sprint("held ", text, c), Limit: l, Cost: 6, At: at(c.at),
-				Start: new(time.Time)}
+			r := headgate.Request{Key: fmt.Sprint("held ", text, c), Limit: l, Cost: 6,
+				At: at(c.at), Start: new(time.Time)}
 			if take(t, s, r); r.Start.IsZero() {
 				return // a store that does not name starts
 			}
@@ -59,8 +59,8 @@ func heldRefunds(t *testing.T, s headgate.Store) {
 	}
 }
 
-// hangingCalls reserves all of a limit of 1000 a minute just before a window ends, uses all of it in
-// the window after the next, and then refunds the first, of which nothing was used.
+// hangingCalls reserves all of a limit of 1000 a minute just before a window ends, uses all of it
+// in the window after the next, and then refunds the first, of which nothing was used.
 func hangingCalls(t *testing.T, s headgate.Store) {
 	for _, text := range []string{"1000/m", "1000/m stepped", "1000/m fixed-window",
 		"1000/m sliding-window", "1000/m sliding-log", "1000/day tz UTC"} {
@@ -70,7 +70,8 @@ func hangingCalls(t *testing.T, s headgate.Store) {
 			minute = 24 * time.Hour
 		}
 		ask := func(cost int64, at time.Time) (headgate.Request, bool) {
-			r := headgate.Request{Key: "hang " + text, Limit: l, Cost: cost, At: at, Start: new(time.Time)}
+			r := headgate.Request{Key: "hang " + text, Limit: l, Cost: cost, At: at,
+				Start: new(time.Time)}
 			return r, take(t, s, r).Allowed()
 		}
 		var calls []headgate.Request
@@ -102,8 +103,8 @@ func hangingCalls(t *testing.T, s headgate.Store) {
 	}
 }
 
-// neverOverLate grants at random and refunds parts of earlier grants, some booked ahead, as if these
-// were never granted. What was not refunded never exceeds the definition.
+// neverOverLate grants at random and refunds parts of earlier grants, some booked ahead, as if
+// these were never granted. What was not refunded never exceeds the definition.
 func neverOverLate(t *testing.T, s headgate.Store) {
 	if !books(t, s) {
 		return
@@ -118,7 +119,8 @@ func neverOverLate(t *testing.T, s headgate.Store) {
 		for range 150 {
 			now += random.Int64N(l.Period().Microseconds() / 4)
 			r := headgate.Request{Key: fmt.Sprint("late ", text, seed), Limit: l,
-				Cost: 1 + random.Int64N(l.Capacity()/2), Start: new(time.Time), At: time.UnixMicro(now)}
+				Cost: 1 + random.Int64N(l.Capacity()/2), Start: new(time.Time),
+				At: time.UnixMicro(now)}
 			if random.IntN(4) == 0 {
 				r.MaxWait = l.Period()
 			}
