@@ -51,7 +51,7 @@ type booking struct {
 type lineKey struct {
 	key    string
 	limits [4]Limit
-	more   *Limit // the rest of them, if there are more than four
+	more   string // the IDs of the rest
 }
 
 func (l *Limiter) newBooking(ctx context.Context, key string, n int64) (booking, error) {
@@ -87,14 +87,18 @@ func (b booking) wait(ctx context.Context, start *time.Time) error {
 		return err
 	}
 	k := lineKey{key: b.key}
-	if copy(k.limits[:], b.limits) < len(b.limits) {
-		k.more = &b.limits[len(k.limits)]
+	for _, l := range b.limits[copy(k.limits[:], b.limits):] {
+		k.more += l.ID() + "\n"
 	}
 	if memory && !lines.Has(k) && b.fits(ctx, start) {
 		return nil
 	}
+	most := b.limits[0].Capacity()
+	for _, l := range b.limits[1:] {
+		most = min(most, l.Capacity())
+	}
 	by, _ := ctx.Deadline()
-	at, err := lines.Wait(ctx, k, b.n, by, &asker{b, ctx})
+	at, err := lines.Wait(ctx, k, b.n, most, by, &asker{b, ctx})
 	if start != nil {
 		*start = at
 	}
@@ -181,7 +185,7 @@ func (a *asker) Ask(maxWait time.Duration) (answer waitline.Answer, err error) {
 	}
 	answer.Granted, answer.Start = err == nil, start
 	answer.Wait, answer.Left = d.RetryAfter, d.Remaining
-	if len(a.limits) == 1 {
+	if len(a.limits) == 1 || d.RetryAfter > 0 {
 		answer.Limit = d.Limit.rule
 	}
 	if late, ok := errors.AsType[*DeadlineError](err); ok && late.Wait != Never {

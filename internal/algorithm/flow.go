@@ -10,8 +10,8 @@ func (t *Terms) Rate() (n int64, period time.Duration) {
 	return t.Capacity, t.Every
 }
 
-// flow returns the time in which n tokens become available, on average.
-func (t *Terms) flow(n int64) time.Duration {
+// Flow returns the time in which n tokens become available, on average.
+func (t *Terms) Flow(n int64) time.Duration {
 	each, period := t.Rate()
 	micros := float64(max(n, 0)) / float64(each) * float64(period.Microseconds())
 	return time.Duration(min(micros, MaxExact)) * time.Microsecond
@@ -22,14 +22,14 @@ func (t *Terms) flow(n int64) time.Duration {
 func (t *Terms) Least(n, more int64) time.Duration {
 	switch t.Algorithm {
 	case TokenBucket:
-		return t.flow(more)
+		return t.Flow(more)
 	case Stepped:
-		return t.flow(more - t.Refill)
+		return t.Flow(more - t.Refill)
 	case SlidingWindow:
-		return t.flow(n + more - 2*t.Capacity)
+		return t.Flow(n + more - 2*t.Capacity)
 	case CalendarWindow: // which is never shorter than nine tenths of the longest
-		return t.flow(n+more-t.Capacity) / 10 * 9
+		return t.Flow(n+more-t.Capacity) / 10 * 9
 	default:
-		return t.flow(n + more - t.Capacity)
+		return t.Flow(n + more - t.Capacity)
 	}
 }

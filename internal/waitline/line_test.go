@@ -67,7 +67,7 @@ func inLine(t *testing.T, s *script, test func(t *testing.T, wait func(ctx conte
 		var lines Lines[string]
 		test(t, func(ctx context.Context, n int64) error {
 			by, _ := ctx.Deadline()
-			_, err := lines.Wait(ctx, "k", n, by, s)
+			_, err := lines.Wait(ctx, "k", n, 5, by, s)
 			return err
 		})
 		time.Sleep(time.Hour)

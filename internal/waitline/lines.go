@@ -2,7 +2,6 @@ package waitline
 
 import (
 	"context"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,16 +16,10 @@ import (
 //
 // The zero Lines is ready to use.
 type Lines[K comparable] struct {
-	lines
-	of map[K]*line
-}
-
-// lines is what all lines share.
-type lines struct {
-	n     atomic.Int64 // lines
-	mu    sync.Mutex
-	trip  time.Duration // how long most answers take
-	polls bool          // the store does not book ahead
+	n    atomic.Int64 // lines
+	mu   sync.Mutex
+	of   map[K]*line[K]
+	trip time.Duration // how long most answers take
 }
 
 // Store asks a store for the start of one caller.
@@ -48,7 +41,7 @@ type Store interface {
 type Answer struct {
 	Granted bool
 	Wait    time.Duration   // until the start, or until the same request would be granted
-	Limit   *algorithm.Rule // the one with the longest wait, or nil for a grant under several
+	Limit   *algorithm.Rule // the one with the longest wait, or nil if it is not known
 	Start   time.Time       // of a grant: the start by the clock of the store, or zero
 	Left    int64           // tokens that remain
 	Polls   bool            // the store does not book ahead
@@ -57,13 +50,14 @@ type Answer struct {
 }
 
 // Wait returns when a caller may use n tokens, with their start by the clock of the store, or an
-// error if it may not. by is its deadline, or the zero time.
+// error if it may not. by is its deadline, or the zero time. The limits of k grant at most so many
+// tokens at once.
 func (s *Lines[K]) Wait(
-	ctx context.Context, k K, n int64, by time.Time, store Store,
+	ctx context.Context, k K, n, most int64, by time.Time, store Store,
 ) (start time.Time, err error) {
 	c := &caller{n: n, by: by, store: store, done: make(chan struct{})}
 	s.mu.Lock()
-	l := s.line(k)
+	l := s.line(k, most)
 	l.join(c)
 	l.advance(time.Now())
 	select {
@@ -93,19 +87,23 @@ func (s *Lines[K]) Has(k K) bool {
 }
 
 // line returns the line of k. s is locked.
-func (s *Lines[K]) line(k K) *line {
+func (s *Lines[K]) line(k K, most int64) *line[K] {
 	if l := s.of[k]; l != nil {
 		return l
 	}
 	if s.of == nil {
-		s.of = make(map[K]*line)
+		s.of = make(map[K]*line[K])
 	}
-	l := &line{lines: &s.lines, room: math.MaxInt64}
-	l.drop = func() {
-		delete(s.of, k)
-		s.n.Add(-1)
-	}
+	l := &line[K]{Lines: s, key: k, room: most}
 	s.of[k] = l
 	s.n.Add(1)
 	return l
+}
+
+// drop forgets l, unless that was done.
+func (s *Lines[K]) drop(l *line[K]) {
+	if s.of[l.key] == l {
+		delete(s.of, l.key)
+		s.n.Add(-1)
+	}
 }
