@@ -122,7 +122,8 @@ func (l Limit) Burst(n int64) Limit {
 // Named returns l with the given name. State belongs to the name and the algorithm, so a limit
 // whose numbers change keeps what is used: a bucket keeps the used fraction of its capacity, and a
 // window keeps its count. The change itself gives no fresh budget, and denies no key longer than
-// the new limit takes to reset. A window of another length is another limit, and starts empty.
+// the new limit takes to reset. A window of another length is another limit, and starts empty. A
+// calendar in another zone or with another anchor can give fresh budgets: see [Limit.In].
 //
 // A bucket that gets no request until it is full under the old numbers is full under the new ones,
 // too. If a request is denied before that, the bucket becomes full at the time that the new numbers

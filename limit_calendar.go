@@ -29,7 +29,8 @@ func calendar(n int64, unit time.Duration) Limit {
 // "Europe/Zurich". "Local" is not valid, because it differs between processes.
 //
 // The [Limit.ID] of a named limit contains neither the zone nor the anchor. If they change, the
-// count is kept until the next boundary.
+// count of a key is kept if its last grant is in the current window of the new calendar. Otherwise
+// the key has a fresh budget at once.
 func (l Limit) In(zone string) Limit {
 	return l.with(func(t *terms) { t.Zone = zone })
 }

@@ -154,15 +154,15 @@ func TestAReservationSettledLate(t *testing.T) {
 		"network": func() Store { return &networkStore{Store: NewMemorySize(1000), back: time.Millisecond} },
 	} {
 		for _, limit := range everyAlgorithm(10, time.Minute) {
-			for way, reserve := range map[string]func(context.Context, *Limiter) (*Reservation, error){
-				"Reserve":     func(ctx context.Context, l *Limiter) (*Reservation, error) { return l.Reserve(ctx, "k", 6) },
-				"ReserveNow":  func(ctx context.Context, l *Limiter) (*Reservation, error) { return l.ReserveNow(ctx, "k", 6) },
-				"ReserveWait": func(ctx context.Context, l *Limiter) (*Reservation, error) { return l.ReserveWait(ctx, "k", 6) },
+			for way, reserve := range map[string]func(*Limiter, context.Context, string, int64) (*Reservation, error){
+				"Reserve":     (*Limiter).Reserve,
+				"ReserveNow":  (*Limiter).ReserveNow,
+				"ReserveWait": (*Limiter).ReserveWait,
 			} {
 				t.Run(name+"/"+limit.String()+"/"+way, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						l := must(NewLimiter(store(), limit, Yearly(1000)))
-						first := must(reserve(t.Context(), l))
+						first := must(reserve(l, t.Context(), "k", 6))
 						time.Sleep(5 * time.Second)
 						if err := first.Commit(t.Context(), 4); err != nil {
 							t.Error(err)
@@ -172,7 +172,7 @@ func TestAReservationSettledLate(t *testing.T) {
 							t.Errorf("%d are left after a commit of 4, and %d are used in the year", left, used)
 						}
 						time.Sleep(3 * time.Minute)
-						second := must(reserve(t.Context(), l))
+						second := must(reserve(l, t.Context(), "k", 6))
 						time.Sleep(3 * time.Minute)
 						must(l.AllowN(t.Context(), "k", 10))
 						if err := second.Cancel(t.Context()); err != nil {

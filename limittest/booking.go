@@ -214,8 +214,7 @@ func groupCancel(t *testing.T, s headgate.Store) {
 	}
 }
 
-// startOfGrants leaves the start times of denials, peeks and refunds as they were, and sets those of
-// all grants.
+// startOfGrants sets the start times of all grants, and leaves those of denials, peeks and refunds.
 func startOfGrants(t *testing.T, s headgate.Store) {
 	for _, text := range everyAlgorithm {
 		r := headgate.Request{Key: "start", Limit: parse(t, text), Cost: 70, At: epoch}

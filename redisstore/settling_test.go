@@ -66,7 +66,8 @@ func TestSettlingGoesOnAfterTheContext(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if _, err := l.Allow(ended, "k"); (err == nil) != c.allows || err != nil && !errors.Is(err, context.Canceled) {
+				_, err = l.Allow(ended, "k")
+				if allows := err == nil; allows != c.allows || !allows && !errors.Is(err, context.Canceled) {
 					t.Errorf("Allow: %v", err)
 				}
 				if err := l.Reset(t.Context(), "k"); err != nil {
