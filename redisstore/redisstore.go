@@ -121,8 +121,9 @@ func invalid(field, value, want string) error {
 	return &headgate.InvalidError{Field: field, Value: value, Want: want}
 }
 
-// Close closes the client, if [Open] made the store. Callers that wait for a permit get an error.
-// A second Close does nothing, and returns nil.
+// Close closes the client, if [Open] made the store. Callers that wait for a permit get an error at
+// once, and those of [headgate.Limiter.Wait] when the first of their line asks next. A second Close
+// does nothing, and returns nil.
 func (s *Store) Close() error {
 	if !s.owned || s.closed.Swap(true) {
 		return nil

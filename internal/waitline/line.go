@@ -113,7 +113,7 @@ func (l *line[K]) next(now time.Time) (c *caller, wake time.Time) {
 	bounds, equal, heads, before := l.bounds(), true, 0, int64(0)
 	for c := range l.callers {
 		equal = equal && c.n == l.waiting.Head.n && (heads == 0 || bounds)
-		if heads == maxHeads || !equal && before+c.n > l.room {
+		if heads == maxHeads || !equal && before+c.n > l.room || heads > 0 && c.denials >= patience {
 			break
 		}
 		if lead := l.lead(c); bounds && lead < math.MaxInt64 {
@@ -141,10 +141,10 @@ func (l *line[K]) lead(c *caller) time.Duration {
 	switch {
 	case l.polls:
 		return 0
-	case c.denials >= patience && c == l.waiting.Head:
+	case c.denials >= patience:
 		return math.MaxInt64
 	}
-	lead, waits := time.Duration(0), max(min(c.denials, patience)-1, 0)
+	lead, waits := time.Duration(0), max(c.denials-1, 0)
 	if l.trip > 0 { // a store in this process may answer at once
 		lead = time.Microsecond << bits.Len64(uint64(l.trip.Microseconds()*3/2))
 	}
