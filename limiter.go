@@ -69,7 +69,8 @@ func newLimiter(store Store, choose LimitsFunc) (*Limiter, error) {
 	return &Limiter{store: store, memory: memory, choose: choose}, nil
 }
 
-// SetLimits replaces the limits of a limiter made by [NewLimiter]. It applies at once to all keys.
+// SetLimits replaces the limits of a limiter made by [NewLimiter]. It applies at once to all keys,
+// and to callers that wait and have no start time yet.
 // Limits that keep their name and algorithm keep what has been used; see [Limit.Named]. It changes
 // nothing and returns an [InvalidError] for limits that NewLimiter refuses, and for a limiter made
 // by [NewLimiterFunc].
@@ -83,6 +84,7 @@ func (l *Limiter) SetLimits(limits ...Limit) error {
 	}
 	own := slices.Clone(limits)
 	l.fixed.Store(&own)
+	l.lines.Wake()
 	return nil
 }
 

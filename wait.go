@@ -76,9 +76,27 @@ func (b booking) possible(limits ...Limit) error {
 	return nil
 }
 
-// wait waits in the line of b. If nobody does, a store in memory is asked at once. It sets start,
-// unless that is nil.
-func (b booking) wait(ctx context.Context, start *time.Time) error {
+// wait waits for the tokens of b, under the limits of that time. It sets start, unless that is nil.
+func (b *booking) wait(ctx context.Context, start *time.Time) error {
+	for {
+		err := b.waitInLine(ctx, start)
+		if !errors.Is(err, errChanged) {
+			return err
+		}
+		b.limits = *b.limiter.fixed.Load()
+	}
+}
+
+var errChanged = errors.New("headgate: the limits have changed")
+
+// changed reports whether [Limiter.SetLimits] has replaced the limits of b.
+func (b booking) changed() bool {
+	fixed := b.limiter.fixed.Load()
+	return fixed != nil && &(*fixed)[0] != &b.limits[0]
+}
+
+// waitInLine waits in the line of b. If nobody does, a store in memory is asked at once.
+func (b booking) waitInLine(ctx context.Context, start *time.Time) error {
 	lines, memory := &b.limiter.lines, b.limiter.memory != nil
 	if len(b.limits) == 0 || memory && !lines.Any() && b.fits(ctx, start) {
 		return nil
@@ -179,6 +197,9 @@ type asker struct {
 
 // Ask implements [waitline.Store].
 func (a *asker) Ask(maxWait time.Duration) (answer waitline.Answer, err error) {
+	if a.changed() {
+		return waitline.Answer{Invalid: true}, errChanged
+	}
 	d, start, err := a.book(a.ctx, maxWait)
 	if answer.Polls = errors.Is(err, ErrNoBooking); answer.Polls {
 		d, start, err = a.book(a.ctx, 0)

@@ -203,3 +203,47 @@ func TestACancelThatPanics(t *testing.T) {
 		checkNoLineIsLeft(t, l)
 	})
 }
+
+// Callers that wait when the limits change wait under the new ones, with those that come later.
+func TestLimitsThatChangeWhileCallersWait(t *testing.T) {
+	for _, c := range []struct{ from, to, most int64 }{{1, 50, 420}, {50, 1, 70}} {
+		for _, trip := range []time.Duration{0, 2 * time.Millisecond} {
+			synctest.Test(t, func(t *testing.T) {
+				var store Store = NewMemorySize(1000)
+				if trip > 0 {
+					store = distant(NewMemorySize(1000), trip, new(atomic.Int64))
+				}
+				l := must(NewLimiter(store, PerSecond(c.from).Burst(1).Named("api")))
+				ctx, leave := context.WithCancel(t.Context())
+				var all sync.WaitGroup
+				var old, young atomic.Int64
+				for range 100 {
+					all.Go(func() {
+						if l.Wait(ctx, "k") == nil {
+							old.Add(1)
+						}
+					})
+				}
+				time.Sleep(time.Second)
+				if err := l.SetLimits(PerSecond(c.to).Burst(1).Named("api")); err != nil {
+					t.Error(err)
+				}
+				for range 5 {
+					all.Go(func() {
+						for l.Wait(ctx, "k") == nil {
+							young.Add(1)
+						}
+					})
+				}
+				time.Sleep(8 * time.Second)
+				leave()
+				all.Wait()
+				n, m := old.Load(), young.Load()
+				if n+m > c.most || c.to == 50 && (n < 100 || m < 290) || c.to == 1 && n+m < 55 {
+					t.Errorf("from %d to %d, %s away: %d and %d passed", c.from, c.to, trip, n, m)
+				}
+				time.Sleep(time.Minute)
+			})
+		}
+	}
+}
