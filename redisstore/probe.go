@@ -65,7 +65,8 @@ func (s *Store) usable() error {
 	case err == nil:
 		err = &unusableError{errors.New("keys are on several servers behind a proxy: use " +
 			scheme(p.client) + "+proxy:// (Options.Proxy), or the address of one server")}
-	case redis.HasErrorPrefix(err, "CROSSSLOT"), redis.HasErrorPrefix(err, "MOVED"):
+	case redis.HasErrorPrefix(err, "CROSSSLOT"), redis.HasErrorPrefix(err, "MOVED"),
+		redis.HasErrorPrefix(err, "unknown command"):
 		err = &unusableError{err}
 	case answered && !redis.HasErrorPrefix(err, "BITS"):
 		p.next.Store(now.Add(probePause).UnixMicro())

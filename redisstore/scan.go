@@ -40,6 +40,11 @@ const scanStep = 500
 // are left out. The sequence ends after an error.
 func (s *Store) Scan(ctx context.Context, match string) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
+		if s.proxy {
+			yield(State{}, &unusableError{errors.New("redisstore: a proxy does not list keys: use " +
+				"the address of each server behind it")})
+			return
+		}
 		servers, err := s.clients(ctx)
 		if err != nil {
 			yield(State{}, s.explainScan(err))
