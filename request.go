@@ -122,7 +122,7 @@ func (r *Request) Needs() int64 {
 
 // Refund returns a request that returns n tokens of r, which was granted and whose start has come.
 // Under a bucket, it names no start, so that it never fails: see [Limiter.Refund].
-func (r Request) Refund(n int64) Request {
+func (r *Request) Refund(n int64) Request {
 	back := Request{Key: r.Key, Limit: r.Limit, Cost: -n, Start: r.Start}
 	if r.Limit.Refill() > 0 {
 		back.Start = nil

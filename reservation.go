@@ -78,7 +78,7 @@ func (l *Limiter) reserve(
 	} else if await.Do(ctx, book) {
 		go func() { //nolint:contextcheck // ctx has ended
 			if <-answered; err == nil && r.Delay() > 0 {
-				_ = b.Cancel(r.start) // after an error it stays charged
+				_ = b.Cancel(r.start)
 			}
 		}()
 		return nil, ctx.Err()
