@@ -78,7 +78,7 @@ func (l *Limiter) reserve(
 	} else if await.Do(ctx, book) {
 		go func() { //nolint:contextcheck // ctx has ended
 			if <-answered; err == nil && r.Delay() > 0 {
-				_ = b.Cancel(r.start)
+				_ = b.Cancel(r.start) // after an error it stays charged
 			}
 		}()
 		return nil, ctx.Err()
@@ -91,6 +91,9 @@ func (l *Limiter) reserve(
 
 // Delay returns the time until the start of r, 0 if it has come.
 func (r *Reservation) Delay() time.Duration { return max(time.Until(r.due), 0) }
+
+// Start returns the start of r by the clock of the store, see [Request.Start], or the zero time.
+func (r *Reservation) Start() time.Time { return r.start }
 
 // Wait waits until the start of r. If ctx ends first, it cancels r, and returns the error of ctx at
 // once.

@@ -134,7 +134,11 @@ func (e *Engine) hold(ctx context.Context, s *scratch, v Verdict) (_ Verdict, er
 				return await.Sleep(ctx, c.strictest(v.Decisions).RetryAfter)
 			}
 			t := &turn{Context: ctx, limits: c.limits, by: since.Add(c.rule.MaxWait)}
-			return e.holds.limiter.WaitN(t, c.key, c.cost) //nolint:contextcheck // t has ctx
+			r, err := e.holds.limiter.ReserveWait(t, c.key, c.cost)
+			if err == nil && c.start != nil {
+				*c.start = r.Start()
+			}
+			return err
 		})
 		if err != nil || !granted {
 			return v, err
