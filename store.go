@@ -49,8 +49,8 @@ func Granted(rs []Request, ds []Decision) bool {
 	return true
 }
 
-// ValidateStore returns an [InvalidError] for a store that is nil or that no constructor made. It is
-// for implementers of a [Store] around another one.
+// ValidateStore returns an [InvalidError] for a store that is nil or that no constructor made. It
+// is for implementers of a [Store] around another one.
 func ValidateStore(s Store) error {
 	v := reflect.ValueOf(s)
 	m, _ := s.(*Memory)
