@@ -47,7 +47,7 @@ func (l *Limiter) ReserveWait(ctx context.Context, key string, n int64) (*Reserv
 	b, err := l.newBooking(ctx, key, n)
 	r := &Reservation{booking: b}
 	if err == nil {
-		err = r.booking.wait(ctx, &r.start)
+		err = wait(ctx, &r.booking, &r.start)
 	}
 	if err != nil {
 		return nil, err

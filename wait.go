@@ -34,7 +34,7 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	if err != nil {
 		return err
 	}
-	return b.wait(ctx, nil)
+	return wait(ctx, &b, nil)
 }
 
 // booking is a request for n tokens of key that may have to wait.
@@ -77,7 +77,7 @@ func (b booking) possible(limits ...Limit) error {
 }
 
 // wait waits for the tokens of b, under the limits of that time. It sets start, unless that is nil.
-func (b *booking) wait(ctx context.Context, start *time.Time) error {
+func wait(ctx context.Context, b *booking, start *time.Time) error {
 	for {
 		err := b.waitInLine(ctx, start)
 		if !errors.Is(err, errChanged) {

@@ -201,44 +201,48 @@ func TestACancelThatPanics(t *testing.T) {
 
 // Callers that wait when the limits change wait under the new ones, with those that come later.
 func TestLimitsThatChangeWhileCallersWait(t *testing.T) {
-	for _, c := range []struct{ from, to, most int64 }{{1, 50, 420}, {50, 1, 70}} {
-		for _, trip := range []time.Duration{0, 2 * time.Millisecond} {
+	for _, c := range []struct{ from, to, least, most int64 }{{1, 50, 395, 420}, {50, 1, 55, 70}} {
+		for _, store := range []Store{
+			NewMemorySize(1000), distant(NewMemorySize(1000), 2*time.Millisecond, new(atomic.Int64)),
+		} {
 			synctest.Test(t, func(t *testing.T) {
-				var store Store = NewMemorySize(1000)
-				if trip > 0 {
-					store = distant(NewMemorySize(1000), trip, new(atomic.Int64))
+				old, young := changeWhileWaiting(t, store, c.from, c.to)
+				if n := old + young; n > c.most || n < c.least || c.to > c.from && old < 100 {
+					t.Errorf("from %d to %d: %d and %d passed", c.from, c.to, old, young)
 				}
-				l := must(NewLimiter(store, PerSecond(c.from).Burst(1).Named("api")))
-				ctx, leave := context.WithCancel(t.Context())
-				var all sync.WaitGroup
-				var old, young atomic.Int64
-				for range 100 {
-					all.Go(func() {
-						if l.Wait(ctx, "k") == nil {
-							old.Add(1)
-						}
-					})
-				}
-				time.Sleep(time.Second)
-				if err := l.SetLimits(PerSecond(c.to).Burst(1).Named("api")); err != nil {
-					t.Error(err)
-				}
-				for range 5 {
-					all.Go(func() {
-						for l.Wait(ctx, "k") == nil {
-							young.Add(1)
-						}
-					})
-				}
-				time.Sleep(8 * time.Second)
-				leave()
-				all.Wait()
-				n, m := old.Load(), young.Load()
-				if n+m > c.most || c.to == 50 && (n < 100 || m < 290) || c.to == 1 && n+m < 55 {
-					t.Errorf("from %d to %d, %s away: %d and %d passed", c.from, c.to, trip, n, m)
-				}
-				time.Sleep(time.Minute)
 			})
 		}
 	}
+}
+
+// changeWhileWaiting has 100 callers wait for a second, changes the limit, and returns how many of them
+// and of callers that come then pass, until 8 seconds later.
+func changeWhileWaiting(t *testing.T, store Store, from, to int64) (old, young int64) {
+	t.Helper()
+	l := must(NewLimiter(store, PerSecond(from).Burst(1).Named("api")))
+	ctx, leave := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			if l.Wait(ctx, "k") == nil {
+				atomic.AddInt64(&old, 1)
+			}
+		})
+	}
+	time.Sleep(time.Second)
+	if err := l.SetLimits(PerSecond(to).Burst(1).Named("api")); err != nil {
+		t.Error(err)
+	}
+	for range 5 {
+		all.Go(func() {
+			for l.Wait(ctx, "k") == nil {
+				atomic.AddInt64(&young, 1)
+			}
+		})
+	}
+	time.Sleep(8 * time.Second)
+	leave()
+	all.Wait()
+	time.Sleep(time.Minute)
+	return old, young
 }
