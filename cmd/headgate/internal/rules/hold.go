@@ -134,7 +134,7 @@ func (e *Engine) hold(ctx context.Context, s *scratch, v Verdict) (_ Verdict, er
 				return await.Sleep(ctx, c.strictest(v.Decisions).RetryAfter)
 			}
 			t := &turn{Context: ctx, limits: c.limits, by: since.Add(c.rule.MaxWait)}
-			r, err := e.holds.limiter.ReserveWait(t, c.key, c.cost) //nolint:contextcheck // t has ctx
+			r, err := e.holds.limiter.ReserveWait(t, c.key, c.cost) //nolint:contextcheck // has ctx
 			if err == nil && c.start != nil {
 				*c.start = r.Start()
 			}
