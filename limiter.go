@@ -70,10 +70,9 @@ func newLimiter(store Store, choose LimitsFunc) (*Limiter, error) {
 }
 
 // SetLimits replaces the limits of a limiter made by [NewLimiter]. It applies at once to all keys,
-// and to callers that wait and have no start time yet.
-// Limits that keep their name and algorithm keep what has been used; see [Limit.Named]. It changes
-// nothing and returns an [InvalidError] for limits that NewLimiter refuses, and for a limiter made
-// by [NewLimiterFunc].
+// and to callers that wait without a start time. Limits that keep their name and algorithm keep
+// what has been used; see [Limit.Named]. It changes nothing and returns an [InvalidError] for
+// limits that NewLimiter refuses, and for a limiter made by [NewLimiterFunc].
 func (l *Limiter) SetLimits(limits ...Limit) error {
 	if l.choose != nil {
 		return wrong("limiter", "made by NewLimiterFunc",

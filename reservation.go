@@ -25,8 +25,8 @@ type Reservation struct {
 // of ctx, Reserve returns a [DeadlineError] at once and charges nothing.
 //
 // Only the last start time of a key can be cancelled. So if many callers reserve and give up, the
-// limit can grant almost nothing. To prevent that, give ctx a deadline as long as the patience of
-// the caller, or use [Limiter.ReserveWait].
+// limit can grant almost nothing. To prevent that, give ctx a deadline: the latest start that the
+// caller would use. Or use [Limiter.ReserveWait].
 func (l *Limiter) Reserve(ctx context.Context, key string, n int64) (*Reservation, error) {
 	maxWait := maxAhead
 	if deadline, ok := ctx.Deadline(); ok {
@@ -107,9 +107,9 @@ func (r *Reservation) Wait(ctx context.Context) error {
 
 // Cancel returns all tokens of r, with one exception: if a later start time was booked before the
 // start of r has come, the tokens stay charged, and Cancel returns nil. Once the start has come,
-// Cancel returns what r still holds: nothing of a window that has ended. A bucket does not know
-// that: there, it is a [Limiter.Refund]. It works even if ctx has ended, and takes at most 5
-// seconds. After an error of the store, the tokens may or may not have been returned.
+// Cancel returns only tokens that the limit still counts. A bucket does not know that: there, it is
+// a [Limiter.Refund]. It works even if ctx has ended, and takes at most 5 seconds. After an error
+// of the store, the tokens may or may not have been returned.
 //
 // Only the first Cancel or Commit counts. Later ones do nothing and return nil.
 func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0) }

@@ -15,14 +15,14 @@ import (
 func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(ctx, key, 1) }
 
 // WaitN takes n tokens of key, and waits until they may be used. In this process, the callers for
-// the same key and limits wait in a line: first come, first served, whatever their n. Only the
-// first ones ask the store, shortly before their start time. Between processes no order is
-// promised, but a caller that was denied 16 times books its start time, however far ahead.
+// the same key and limits wait in a line: first come, first served. While tokens are left, several
+// ask at the same time, and a smaller n can then pass first. Only the first ones ask the store,
+// shortly before their start time. Between processes no order is promised, but a caller that was
+// denied 16 times books its start time, however far ahead.
 //
 // If the tokens cannot be used before the deadline of ctx, WaitN returns a [DeadlineError] as soon
-// as that is certain, and nothing is charged. It returns an [InvalidError] for an n below 1, or
-// above what a limit ever grants at once. After an error of the store, the tokens may have been
-// charged.
+// as that is certain, and charges nothing. It returns an [InvalidError] for an n below 1, or above
+// what a limit ever grants at once. After another error, the tokens may be charged.
 //
 // If ctx ends first, WaitN returns the error of ctx at once. A start time that was granted already
 // goes to the next caller with the same n, or is cancelled. If it has come, its tokens are lost.

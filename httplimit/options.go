@@ -35,7 +35,7 @@ type OptionsOf[R, D any] struct {
 	// its header fields show the limit without that refund. If the requests in progress have
 	// used up the limit, the next one is denied, even if none of them counts in the end.
 	//
-	// Under a window or a log, a late refund gives back nothing of a window that has ended. Under a
+	// Under a window or a log, a late refund returns only what the limit still counts. Under a
 	// bucket, each request that is held open until the bucket has refilled can let its cost pass
 	// once more: limit how long a request may take, or use a [headgate.SlidingLog].
 	//
