@@ -97,11 +97,8 @@ func (s *Store) seenTogether() (int64, error) {
 	return seen[0], nil
 }
 
-// writeProbe writes names by a connection of the client's pool. Its pipelines have another pool.
 func (s *Store) writeProbe(ctx context.Context, names []string) error {
-	conn := s.probe.client.Conn()
-	defer conn.Close()
-	pipe := conn.Pipeline()
+	pipe := s.probe.client.Pipeline()
 	for _, name := range names {
 		_ = pipe.Process(ctx, redisscript.Once(ctx, "set", name, "", "px", probeExpiry))
 	}
