@@ -11,10 +11,11 @@ import (
 // Reservation is a number of tokens that are granted now or at a start time ahead. It is safe for
 // use by many goroutines.
 type Reservation struct {
-	booking booking
-	due     time.Time // the start, by the clock of this process
-	start   time.Time // the same by that of the store, or zero
-	settled atomic.Bool
+	booking  booking
+	decision Decision
+	due      time.Time // the start, by the clock of this process
+	start    time.Time // the same by that of the store, or zero
+	settled  atomic.Bool
 }
 
 // Reserve takes n tokens of key at a start time, and does not wait for it. The start time is the
@@ -47,7 +48,7 @@ func (l *Limiter) ReserveWait(ctx context.Context, key string, n int64) (*Reserv
 	b, err := l.newBooking(ctx, key, n)
 	r := &Reservation{booking: b}
 	if err == nil {
-		err = b.wait(ctx, &r.start)
+		r.decision, r.start, err = b.wait(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -62,23 +63,22 @@ func (l *Limiter) reserve(
 	if err != nil {
 		return nil, err
 	}
-	r := &Reservation{booking: b}
+	r := &Reservation{booking: b, decision: unlimited}
 	if len(b.limits) == 0 {
 		return r, nil
 	}
 	answered := make(chan struct{})
 	book := func() {
 		defer close(answered)
-		var d Decision
-		d, r.start, err = b.book(ctx, maxWait)
-		r.due = time.Now().Add(d.RetryAfter)
+		r.decision, r.start, err = b.book(ctx, maxWait)
+		r.due = time.Now().Add(r.decision.RetryAfter)
 	}
 	if b.limiter.memory != nil {
 		book()
 	} else if await.Do(ctx, book) {
 		go func() { //nolint:contextcheck // ctx has ended
 			if <-answered; err == nil && r.Delay() > 0 {
-				_ = b.Cancel(r.start) // after an error it stays charged
+				_ = r.Cancel(ctx) // after an error it stays charged
 			}
 		}()
 		return nil, ctx.Err()
@@ -91,6 +91,14 @@ func (l *Limiter) reserve(
 
 // Delay returns the time until the start of r, 0 if it has come.
 func (r *Reservation) Delay() time.Duration { return max(time.Until(r.due), 0) }
+
+// Decision returns the decision with which the tokens of r were granted, for example to set header
+// fields. With several limits, it is the [Strictest]. Its RetryAfter is the [Reservation.Delay].
+func (r *Reservation) Decision() Decision {
+	d := r.decision
+	d.RetryAfter = r.Delay()
+	return d
+}
 
 // Wait waits until the start of r. If ctx ends first, it cancels r, and returns the error of ctx at
 // once.

@@ -191,3 +191,59 @@ func TestAReservationSettledLate(t *testing.T) {
 		}
 	}
 }
+
+// A reservation has the decision with which its tokens were granted, and the wait that is left.
+func TestTheDecisionOfAReservation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		second, hour := PerSecond(1).Burst(5), FixedWindow(8, time.Hour)
+		l := must(NewLimiter(NewMemorySize(1000), second, hour))
+		check := func(what string, r *Reservation, limit Limit, remaining int64, wait time.Duration) {
+			t.Helper()
+			d := r.Decision()
+			if d.Limit != limit || d.Remaining != remaining || d.RetryAfter != wait || d.ResetAfter <= 0 {
+				t.Errorf("%s: %+v; want %d of %v left, in %s", what, d, remaining, limit, wait)
+			}
+		}
+		check("at once", must(l.Reserve(t.Context(), "k", 2)), second, 3, 0)
+		check("now", must(l.ReserveNow(t.Context(), "k", 3)), second, 0, 0)
+		ahead := must(l.Reserve(t.Context(), "k", 1))
+		check("ahead", ahead, second, 0, time.Second)
+		time.Sleep(400 * time.Millisecond)
+		check("nearer", ahead, second, 0, 600*time.Millisecond)
+		check("in the line", must(l.ReserveWait(t.Context(), "k", 1)), second, 0, 0)
+		time.Sleep(5 * time.Second)
+		check("by the other limit", must(l.ReserveWait(t.Context(), "k", 1)), hour, 0, 0)
+
+		free := must(NewLimiterFunc(NewMemorySize(1000), func(context.Context, string) ([]Limit, error) { return nil, nil }))
+		for _, r := range []*Reservation{must(free.Reserve(t.Context(), "k", 1)), must(free.ReserveWait(t.Context(), "k", 1))} {
+			if d := r.Decision(); d.Limit != Unlimited() || !d.Allowed() {
+				t.Errorf("without limits: %+v", d)
+			}
+		}
+	})
+}
+
+// The decision of a caller of the line is that of the start that it got from one that left.
+func TestTheDecisionOfAStartThatWasPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := must(NewLimiter(&networkStore{Store: NewMemorySize(1000), there: 50 * time.Millisecond, back: 50 * time.Millisecond}, PerSecond(1).Burst(1)))
+		must(l.Allow(t.Context(), "k"))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		time.AfterFunc(990*time.Millisecond, cancel)
+		begin := time.Now()
+		defer time.Sleep(time.Minute) // until no call is under way
+		go func() { _, _ = l.ReserveWait(ctx, "k", 1) }()
+		synctest.Wait()
+		r, err := l.ReserveWait(t.Context(), "k", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := r.Decision(); !d.Allowed() || d.Limit != PerSecond(1).Burst(1) || d.Remaining != 0 || d.ResetAfter <= 0 {
+			t.Errorf("%+v", d)
+		}
+		if took := time.Since(begin); took > 1100*time.Millisecond {
+			t.Errorf("it took %s: the start was not passed on", took)
+		}
+	})
+}

@@ -34,7 +34,13 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	if err != nil {
 		return err
 	}
-	return b.wait(ctx, nil)
+	if l.memory != nil && len(b.limits) == 1 && !l.lines.Any() { // without an allocation
+		if d, err := l.memory.take(key, b.limits[0], n); err == nil && d.Allowed() {
+			return nil
+		}
+	}
+	_, _, err = b.wait(ctx)
+	return err
 }
 
 // booking is a request for n tokens of key that may have to wait.
@@ -76,22 +82,23 @@ func (b booking) possible(limits ...Limit) error {
 	return nil
 }
 
-// wait waits in the line of b. If nobody does, a store in memory is asked at once. It sets start,
-// unless that is nil.
-func (b booking) wait(ctx context.Context, start *time.Time) error {
-	lines, memory := &b.limiter.lines, b.limiter.memory != nil
-	if len(b.limits) == 0 || memory && !lines.Any() && b.fits(ctx, start) {
-		return nil
+// wait waits in the line of b. If nobody does, a store in memory is asked at once.
+func (b booking) wait(ctx context.Context) (d Decision, start time.Time, err error) {
+	if len(b.limits) == 0 {
+		return unlimited, start, nil
 	}
-	if err := b.possible(b.limits...); err != nil {
-		return err
+	if err = b.possible(b.limits...); err != nil {
+		return d, start, err
 	}
+	lines := &b.limiter.lines
 	k := lineKey{key: b.key}
 	for _, l := range b.limits[copy(k.limits[:], b.limits):] {
 		k.more += l.ID() + "\n"
 	}
-	if memory && !lines.Has(k) && b.fits(ctx, start) {
-		return nil
+	if b.limiter.memory != nil && !lines.Has(k) {
+		if d, start, err = b.book(ctx, 0); err == nil {
+			return d, start, nil
+		}
 	}
 	most := b.limits[0].Capacity()
 	for _, l := range b.limits[1:] {
@@ -99,20 +106,8 @@ func (b booking) wait(ctx context.Context, start *time.Time) error {
 	}
 	by, _ := ctx.Deadline()
 	at, err := lines.Wait(ctx, k, b.n, most, by, &asker{b, ctx})
-	if start != nil {
-		*start = at
-	}
-	return err
-}
-
-// fits takes the tokens of b if they are there.
-func (b booking) fits(ctx context.Context, start *time.Time) bool {
-	if len(b.limits) == 1 && start == nil {
-		d, err := b.limiter.takeOne(ctx, b.key, b.limits[0], b.n)
-		return err == nil && d.Allowed()
-	}
-	d, err := b.take(ctx, b.n, 0, start)
-	return err == nil && d.Allowed()
+	d, _ = at.Grant.(Decision)
+	return d, at.At, err
 }
 
 // take makes one request of all limits of b, which have one start, or nil.
@@ -160,13 +155,10 @@ func (b booking) book(
 }
 
 // Cancel gives back a start that is ahead, if the store names it and it is the last.
-func (b booking) Cancel(start time.Time) error {
-	if start.IsZero() {
-		return nil
-	}
+func (b booking) Cancel(start waitline.Start) error {
 	ctx, stop := await.Settling(context.Background(), b.limiter.memory == nil)
 	defer stop()
-	_, err := b.take(ctx, -b.n, 0, &start)
+	_, err := b.take(ctx, -b.n, 0, &start.At)
 	return err
 }
 
@@ -183,7 +175,7 @@ func (a *asker) Ask(maxWait time.Duration) (answer waitline.Answer, err error) {
 	if answer.Polls = errors.Is(err, ErrNoBooking); answer.Polls {
 		d, start, err = a.book(a.ctx, 0)
 	}
-	answer.Granted, answer.Start = err == nil, start
+	answer.Granted, answer.Start = err == nil, waitline.Start{At: start, Grant: d}
 	answer.Wait, answer.Left = d.RetryAfter, d.Remaining
 	if len(a.limits) == 1 || d.RetryAfter > 0 {
 		answer.Limit = d.Limit.rule
