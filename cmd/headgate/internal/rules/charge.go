@@ -41,6 +41,15 @@ func (e *Engine) charge(r *rule, key string, cost int64) charge {
 	return c
 }
 
+// requests appends the requests of c to rs, one for each limit.
+func (c *charge) requests(rs []headgate.Request) []headgate.Request {
+	for _, l := range c.limits {
+		rs = append(rs, headgate.Request{Key: c.key, Limit: l, Cost: c.cost,
+			Headroom: partOf(c.percent, l.Capacity())})
+	}
+	return rs
+}
+
 // settles reports whether r may refund what it has charged, after the response.
 func (r *rule) settles() bool { return r.late || len(r.Count.Statuses) > 0 }
 
