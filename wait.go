@@ -95,7 +95,7 @@ func (b booking) least() (cost, capacity int64, err error) {
 		most := r.Limit.Capacity()
 		if cost, capacity = min(cost, r.Cost), min(capacity, most); r.Cost > most {
 			want := fmt.Sprintf("at most %d, the burst of %s", most, r.Limit.Name())
-			return 0, 0, invalid("n", r.Cost, want)
+			return 0, 0, invalid("cost", r.Cost, want)
 		}
 	}
 	return cost, capacity, b.err
