@@ -25,7 +25,7 @@ type Limiter struct {
 	fixed  atomic.Pointer[[]Limit] // the same for all keys
 	choose LimitsFunc              // or chosen for each, if not nil
 	groups sync.Pool               // of *group
-	lines  waitline.Lines[lineKey] // callers that wait
+	lines  waitline.Lines[any]     // callers that wait
 }
 
 // LimitsFunc returns the limits of a key. ctx is the caller's: a middleware can put the plan of a
@@ -130,7 +130,7 @@ func (l *Limiter) Peek(ctx context.Context, key string) (Decision, error) {
 //
 // Refund soon. If a bucket has refilled since the tokens were taken, or their window has ended, a
 // refund can lead to grants of up to n tokens more than the limit. Under windows and logs, the
-// refunds of a [Reservation] cannot. Start times that are already booked do not change. Requests
+// refunds of a [Reservation] cannot, unless the key was reset. Start times that are already booked do not change. Requests
 // that come later can start earlier.
 func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, error) {
 	if n < 1 {
@@ -147,15 +147,14 @@ func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, er
 func (l *Limiter) Charge(ctx context.Context, key string, n int64) (Decision, error) {
 	ctx, stop := await.Settling(ctx, l.memory == nil)
 	defer stop()
-	b, err := l.newBooking(ctx, key, n)
-	if err != nil {
-		return Decision{}, err
+	b := l.booking(ctx, key, n)
+	if b.err != nil {
+		return Decision{}, b.err
 	}
-	if len(b.limits) == 0 {
-		return unlimited, nil
+	for i := range b.requests {
+		b.requests[i].Force = true
 	}
-	b.force = true
-	return b.take(ctx, n, 0, nil)
+	return l.together(ctx, b.requests)
 }
 
 // AllowEach is AllowN with a decision for each limit. If n is 0, it is Peek. It appends the
@@ -254,6 +253,21 @@ func AllowAll(ctx context.Context, store Store, rs ...Request) ([]Decision, erro
 		return nil, err
 	}
 	return ds, nil
+}
+
+// together decides rs, and returns the strictest decision.
+func (l *Limiter) together(ctx context.Context, rs []Request) (Decision, error) {
+	switch len(rs) {
+	case 0:
+		return unlimited, nil
+	case 1:
+		return l.store.Take(ctx, rs[0])
+	}
+	ds := make([]Decision, len(rs))
+	if err := l.store.TakeAll(ctx, rs, ds); err != nil {
+		return Decision{}, err
+	}
+	return Strictest(ds), nil
 }
 
 // group is room for the requests and decisions of one call.

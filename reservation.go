@@ -2,6 +2,8 @@ package headgate
 
 import (
 	"context"
+	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -11,10 +13,11 @@ import (
 // Reservation is a number of tokens that are granted now or at a start time ahead. It is safe for
 // use by many goroutines.
 type Reservation struct {
-	booking booking
-	due     time.Time // the start, by the clock of this process
-	start   time.Time // the same by that of the store, or zero
-	settled atomic.Bool
+	booking  booking
+	decision Decision
+	due      time.Time // the start, by the clock of this process
+	start    time.Time // the same by that of the store, or zero
+	settled  atomic.Bool
 }
 
 // Reserve takes n tokens of key at a start time, and does not wait for it. The start time is the
@@ -28,57 +31,55 @@ type Reservation struct {
 // limit can grant almost nothing. To prevent that, give ctx a deadline: the latest start that the
 // caller would use. Or use [Limiter.ReserveWait].
 func (l *Limiter) Reserve(ctx context.Context, key string, n int64) (*Reservation, error) {
-	maxWait := maxAhead
-	if deadline, ok := ctx.Deadline(); ok {
-		maxWait = max(time.Until(deadline), time.Microsecond)
-	}
-	return l.reserve(ctx, key, n, maxWait)
+	return l.booking(ctx, key, n).reserve(ctx, maxAhead)
 }
 
 // ReserveNow is [Limiter.Reserve] for callers that cannot wait. If the tokens are not granted now,
 // it returns a [DeadlineError] with the wait until they would be, and charges nothing.
 func (l *Limiter) ReserveNow(ctx context.Context, key string, n int64) (*Reservation, error) {
-	return l.reserve(ctx, key, n, 0)
+	return l.booking(ctx, key, n).reserve(ctx, 0)
 }
 
 // ReserveWait is [Limiter.WaitN] for a cost that is known only afterwards: it waits, and returns a
 // reservation whose start has come.
 func (l *Limiter) ReserveWait(ctx context.Context, key string, n int64) (*Reservation, error) {
-	b, err := l.newBooking(ctx, key, n)
-	r := &Reservation{booking: b}
-	if err == nil {
-		err = wait(ctx, &r.booking, &r.start)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
+	return l.booking(ctx, key, n).wait(ctx)
 }
 
-func (l *Limiter) reserve(
-	ctx context.Context, key string, n int64, maxWait time.Duration,
-) (*Reservation, error) {
-	b, err := l.newBooking(ctx, key, n)
+// ReserveAll is [Limiter.Reserve] for several requests of any keys, limits and costs, such as one
+// for a user, one for a team and one for an organization. All are granted with one start time, or
+// none is charged. A Cancel that fails for one of them fails for all.
+//
+// It returns an [InvalidError] for requests that [Store.TakeAll] refuses, for a Cost below 1, and
+// for a request with MaxWait, Force or At; [ErrNoBooking] for one with Headroom; and the
+// other errors of Reserve. A redisstore refuses keys that may be on several servers.
+func ReserveAll(ctx context.Context, store Store, rs ...Request) (*Reservation, error) {
+	l, err := newLimiter(store, nil)
 	if err != nil {
 		return nil, err
 	}
-	r := &Reservation{booking: b}
-	if len(b.limits) == 0 {
-		return r, nil
+	return l.bookingAll(ctx, rs).reserve(ctx, maxAhead)
+}
+
+// reserve books b at most maxWait ahead, and before the deadline of ctx.
+func (b booking) reserve(ctx context.Context, maxWait time.Duration) (r *Reservation, err error) {
+	if _, _, err := b.least(); err != nil {
+		return nil, err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		maxWait = min(maxWait, max(time.Until(deadline), time.Microsecond))
 	}
 	answered := make(chan struct{})
 	book := func() {
 		defer close(answered)
-		var d Decision
-		d, r.start, err = b.book(ctx, maxWait)
-		r.due = time.Now().Add(d.RetryAfter)
+		r, err = b.book(ctx, maxWait)
 	}
 	if b.limiter.memory != nil {
 		book()
 	} else if await.Do(ctx, book) {
 		go func() { //nolint:contextcheck // ctx has ended
 			if <-answered; err == nil && r.Delay() > 0 {
-				_ = b.Cancel(r.start) // after an error it stays charged
+				_ = r.Cancel(ctx) // after an error it stays charged
 			}
 		}()
 		return nil, ctx.Err()
@@ -89,11 +90,36 @@ func (l *Limiter) reserve(
 	return r, nil
 }
 
+// book asks for a start that is at most maxWait ahead. The decision of r is also that of a denial.
+func (b booking) book(ctx context.Context, maxWait time.Duration) (r *Reservation, err error) {
+	if maxWait = min(maxWait, maxAhead); maxWait < time.Microsecond {
+		maxWait = 0
+	}
+	r = &Reservation{booking: b}
+	rs := slices.Clone(b.requests)
+	for i := range rs {
+		if rs[i].MaxWait = maxWait; maxWait > 0 || rs[i].Limit.Refill() == 0 { // see Request.Refund
+			rs[i].Start = &r.start
+		}
+	}
+	d, err := b.limiter.together(context.WithoutCancel(ctx), rs)
+	r.decision, r.due = d, time.Now().Add(d.RetryAfter)
+	if err != nil || d.Within(maxWait) && (d.Allowed() || !d.Unchecked()) {
+		return r, err
+	}
+	return r, &DeadlineError{Limit: d.Limit, Wait: d.RetryAfter}
+}
+
 // Delay returns the time until the start of r, 0 if it has come.
 func (r *Reservation) Delay() time.Duration { return max(time.Until(r.due), 0) }
 
-// Start returns the start of r by the clock of the store, see [Request.Start], or the zero time.
-func (r *Reservation) Start() time.Time { return r.start }
+// Decision returns the decision with which the tokens of r were granted, for example to set header
+// fields. With several limits, it is the [Strictest]. Its RetryAfter is the [Reservation.Delay].
+func (r *Reservation) Decision() Decision {
+	d := r.decision
+	d.RetryAfter = r.Delay()
+	return d
+}
 
 // Wait waits until the start of r. If ctx ends first, it cancels r, and returns the error of ctx at
 // once.
@@ -114,23 +140,41 @@ func (r *Reservation) Wait(ctx context.Context) error {
 // Only the first Cancel or Commit counts. Later ones do nothing and return nil.
 func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0) }
 
-// Commit settles r at the cost that was used. Unused tokens are returned as by Cancel. Tokens used
+// Commit settles r at the cost that was used: one number for all of its requests, or one for each
+// request of [ReserveAll], in their order. Unused tokens are returned as by Cancel. Tokens used
 // beyond the reservation are charged whether or not they fit, see [Limiter.Charge]. It works even
 // if ctx has ended, and takes at most 5 seconds. A Commit of 0 is [Reservation.Cancel].
-func (r *Reservation) Commit(ctx context.Context, used int64) error {
-	b := r.booking
-	switch {
-	case used < 0:
-		return invalid("used", used, "at least 0")
-	case r.settled.Swap(true) || used == b.n || len(b.limits) == 0:
-		return nil
+func (r *Reservation) Commit(ctx context.Context, used ...int64) error {
+	rs, err := r.changes(used)
+	if err != nil || r.settled.Swap(true) || len(rs) == 0 {
+		return err
 	}
-	ctx, stop := await.Settling(ctx, b.limiter.memory == nil)
+	ctx, stop := await.Settling(ctx, r.booking.limiter.memory == nil)
 	defer stop()
-	start := &r.start
-	if b.late = r.Delay() == 0; used > b.n {
-		b.late, b.force, start = false, true, nil
-	}
-	_, err := b.take(ctx, used-b.n, 0, start)
+	_, err = r.booking.limiter.together(ctx, rs)
 	return err
+}
+
+// changes returns the requests that replace the costs of r by those that were used.
+func (r *Reservation) changes(used []int64) (rs []Request, err error) {
+	if len(used) != 1 && len(used) != len(r.booking.requests) {
+		return nil, wrong("used", strconv.Itoa(len(used))+" numbers", "1, or one for each request")
+	}
+	if n := slices.Min(used); n < 0 {
+		return nil, invalid("used", n, "at least 0")
+	}
+	late := r.Delay() == 0
+	for i, q := range r.booking.requests {
+		n := used[min(i, len(used)-1)] - q.Cost
+		q = Request{Key: q.Key, Limit: q.Limit, Cost: n, Start: &r.start}
+		if n > 0 {
+			q.Force, q.Start = true, nil
+		} else if late {
+			q = q.Refund(-n)
+		}
+		if n != 0 {
+			rs = append(rs, q)
+		}
+	}
+	return rs, nil
 }

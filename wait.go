@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/headgate/headgate/internal/algorithm"
-	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/waitline"
 )
 
@@ -30,162 +32,123 @@ func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(c
 // The start times themselves never exceed the limits. But timers are a little late, so callers may
 // run closer together than the limits allow. Package gate prevents that.
 func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
-	b, err := l.newBooking(ctx, key, n)
+	if l.memory != nil && !l.lines.Any() && ctx.Err() == nil { // allocates nothing
+		if d, err := l.AllowN(ctx, key, n); err == nil && d.Allowed() {
+			return nil
+		}
+	}
+	_, err := l.booking(ctx, key, n).wait(ctx)
+	return err
+}
+
+// WaitAll is [Limiter.WaitN] for requests of any keys, limits and costs, whatever the limits of l:
+// it waits until all are granted together. Callers wait in one line if their requests differ only
+// in cost, each by the same number. With Headroom, nothing is booked ahead. It sets each Start that
+// is not nil. The errors are those of WaitN, and of [ReserveAll] for its requests.
+func (l *Limiter) WaitAll(ctx context.Context, rs ...Request) error {
+	r, err := l.bookingAll(ctx, rs).wait(ctx)
 	if err != nil {
 		return err
 	}
-	return wait(ctx, &b, nil)
-}
-
-// booking is a request for n tokens of key that may have to wait.
-type booking struct {
-	limiter *Limiter
-	key     string
-	limits  []Limit
-	n       int64
-	force   bool // charges what does not fit
-	late    bool // refunds after the start
-}
-
-// lineKey is what the callers of one line have in common.
-type lineKey struct {
-	key    string
-	limits [4]Limit
-	more   string // the IDs of the rest
-}
-
-func (l *Limiter) newBooking(ctx context.Context, key string, n int64) (booking, error) {
-	if n < 1 {
-		return booking{}, invalid("n", n, "at least 1")
-	}
-	if err := ctx.Err(); err != nil {
-		return booking{}, err
-	}
-	limits, err := l.Limits(ctx, key)
-	return booking{limiter: l, key: key, limits: limits, n: n}, err
-}
-
-// possible returns an error if l never grants b.
-func (b booking) possible(limits ...Limit) error {
-	for _, l := range limits {
-		if b.n > l.Capacity() {
-			want := fmt.Sprintf("at most %d, the burst of %s", l.Capacity(), l.Name())
-			return invalid("n", b.n, want)
+	for i := range rs {
+		if rs[i].Start != nil {
+			*rs[i].Start = r.start
 		}
 	}
 	return nil
 }
 
-// wait waits for the tokens of b, under the limits of that time. It sets start, unless that is nil.
-func wait(ctx context.Context, b *booking, start *time.Time) error {
-	for {
-		err := b.waitInLine(ctx, start)
-		if !errors.Is(err, errChanged) {
-			return err
+// booking is some requests that are granted together, and may have to wait.
+type booking struct {
+	limiter  *Limiter
+	requests []Request
+	fixed    *[]Limit // of the limiter, if it chooses the limits of requests; or nil
+	err      error    // why they cannot be made
+}
+
+// booking is for n tokens of key.
+func (l *Limiter) booking(ctx context.Context, key string, n int64) booking {
+	if n < 1 {
+		return booking{err: invalid("n", n, "at least 1")}
+	}
+	if err := ctx.Err(); err != nil {
+		return booking{err: err}
+	}
+	if fixed := l.fixed.Load(); fixed != nil {
+		return booking{l, requests(key, n, *fixed), fixed, nil}
+	}
+	limits, err := l.choose(ctx, key)
+	return booking{l, requests(key, n, limits), nil, err}
+}
+
+func requests(key string, n int64, limits []Limit) []Request {
+	rs := make([]Request, len(limits))
+	for i, limit := range limits {
+		rs[i] = Request{Key: key, Limit: limit, Cost: n}
+	}
+	return rs
+}
+
+func (l *Limiter) bookingAll(ctx context.Context, rs []Request) booking {
+	if err := ValidateAll(rs, make([]Decision, len(rs))); err != nil {
+		return booking{err: err}
+	}
+	rs = slices.Clone(rs)
+	for i := range rs {
+		rs[i].Start = nil
+		r := rs[i]
+		plain := Request{Key: r.Key, Limit: r.Limit, Cost: max(r.Cost, 1), Headroom: r.Headroom}
+		if r != plain {
+			return booking{err: wrong("request "+strconv.Itoa(i), "not one that waits",
+				"a Cost of at least 1, and no MaxWait, Force or At")}
 		}
-		b.limits = *b.limiter.fixed.Load()
 	}
+	return booking{l, rs, nil, ctx.Err()}
 }
 
-var errChanged = errors.New("headgate: the limits have changed")
-
-// changed reports whether [Limiter.SetLimits] has replaced the limits of b.
-func (b booking) changed() bool {
-	fixed := b.limiter.fixed.Load()
-	return fixed != nil && &(*fixed)[0] != &b.limits[0]
+// least returns the least cost and the least capacity of b, or an error if one of its requests is
+// never granted.
+func (b booking) least() (cost, capacity int64, err error) {
+	cost, capacity = math.MaxInt64, math.MaxInt64
+	for _, r := range b.requests {
+		most := r.Limit.Capacity()
+		if cost, capacity = min(cost, r.Cost), min(capacity, most); r.Cost > most {
+			want := fmt.Sprintf("at most %d, the burst of %s", most, r.Limit.Name())
+			return 0, 0, invalid("cost", r.Cost, want)
+		}
+	}
+	return cost, capacity, b.err
 }
 
-// waitInLine waits in the line of b. If nobody does, a store in memory is asked at once.
-func (b booking) waitInLine(ctx context.Context, start *time.Time) error {
-	lines, memory := &b.limiter.lines, b.limiter.memory != nil
-	if len(b.limits) == 0 || memory && !lines.Any() && b.fits(ctx, start) {
-		return nil
+// wait waits in the line of b. If nobody does, a store in memory is asked at once.
+func (b booking) wait(ctx context.Context) (*Reservation, error) {
+	n, most, err := b.least()
+	if err != nil {
+		return nil, err
 	}
-	if err := b.possible(b.limits...); err != nil {
-		return err
+	lines, k := &b.limiter.lines, line(b.requests, n)
+	if b.fixed != nil {
+		k = b.requests[0].Key // its limits may change
 	}
-	k := lineKey{key: b.key}
-	for _, l := range b.limits[copy(k.limits[:], b.limits):] {
-		k.more += l.ID() + "\n"
-	}
-	if memory && !lines.Has(k) && b.fits(ctx, start) {
-		return nil
-	}
-	most := b.limits[0].Capacity()
-	for _, l := range b.limits[1:] {
-		most = min(most, l.Capacity())
+	if len(b.requests) == 0 || b.limiter.memory != nil && !lines.Has(k) {
+		if r, err := b.book(ctx, 0); err == nil {
+			return r, nil
+		}
 	}
 	by, _ := ctx.Deadline()
-	at, err := lines.Wait(ctx, k, b.n, most, by, &asker{b, ctx})
-	if start != nil {
-		*start = at
-	}
-	return err
+	start, err := lines.Wait(ctx, k, n, most, by, &asker{b, ctx})
+	r, _ := start.Grant.(*Reservation)
+	return r, err
 }
 
-// fits takes the tokens of b if they are there.
-func (b booking) fits(ctx context.Context, start *time.Time) bool {
-	if len(b.limits) == 1 && start == nil {
-		d, err := b.limiter.takeOne(ctx, b.key, b.limits[0], b.n)
-		return err == nil && d.Allowed()
-	}
-	d, err := b.take(ctx, b.n, 0, start)
-	return err == nil && d.Allowed()
-}
-
-// take makes one request of all limits of b, which have one start, or nil.
-func (b booking) take(
-	ctx context.Context, cost int64, maxWait time.Duration, start *time.Time,
-) (Decision, error) {
-	if len(b.limits) == 1 {
-		return b.limiter.store.Take(ctx, b.request(b.limits[0], cost, maxWait, start))
-	}
-	rs, ds := make([]Request, len(b.limits)), make([]Decision, len(b.limits))
-	for i, l := range b.limits {
-		rs[i] = b.request(l, cost, maxWait, start)
-	}
-	if err := b.limiter.store.TakeAll(ctx, rs, ds); err != nil {
-		return Decision{}, err
-	}
-	return Strictest(ds), nil
-}
-
-func (b booking) request(l Limit, cost int64, maxWait time.Duration, start *time.Time) Request {
-	r := Request{
-		Key: b.key, Limit: l, Cost: cost, MaxWait: maxWait, Force: b.force, Start: start,
-	}
-	if b.late {
-		return r.Refund(-cost)
-	}
-	return r
-}
-
-// book asks for a start that is at most maxWait ahead. start is set if it was granted.
-func (b booking) book(
-	ctx context.Context, maxWait time.Duration,
-) (d Decision, start time.Time, err error) {
-	if maxWait = min(maxWait, maxAhead); maxWait < time.Microsecond {
-		maxWait = 0
-	}
-	d, err = b.take(context.WithoutCancel(ctx), b.n, maxWait, &start)
-	if err == nil && d.RetryAfter == Never {
-		err = b.possible(d.Limit)
-	}
-	if err != nil || d.Within(maxWait) && (d.Allowed() || !d.Unchecked()) {
-		return d, start, err
-	}
-	return d, start, &DeadlineError{Limit: d.Limit, Wait: d.RetryAfter}
-}
-
-// Cancel gives back a start that is ahead, if the store names it and it is the last.
-func (b booking) Cancel(start time.Time) error {
-	if start.IsZero() {
+// line is what the callers of one line have in common: rs, with what each costs above n.
+func line(rs []Request, n int64) any {
+	if len(rs) == 0 {
 		return nil
 	}
-	ctx, stop := await.Settling(context.Background(), b.limiter.memory == nil)
-	defer stop()
-	_, err := b.take(ctx, -b.n, 0, &start)
-	return err
+	r := rs[0]
+	r.Cost -= n
+	return [2]any{r, line(rs[1:], n)}
 }
 
 // asker is the [waitline.Store] of a caller of a line.
@@ -197,16 +160,18 @@ type asker struct {
 
 // Ask implements [waitline.Store].
 func (a *asker) Ask(maxWait time.Duration) (answer waitline.Answer, err error) {
-	if a.changed() {
-		return waitline.Answer{Invalid: true}, errChanged
+	if fixed := a.limiter.fixed.Load(); a.fixed != nil && a.fixed != fixed { // by SetLimits
+		first := a.requests[0]
+		a.requests, a.fixed = requests(first.Key, first.Cost, *fixed), fixed
 	}
-	d, start, err := a.book(a.ctx, maxWait)
+	r, err := a.book(a.ctx, maxWait)
 	if answer.Polls = errors.Is(err, ErrNoBooking); answer.Polls {
-		d, start, err = a.book(a.ctx, 0)
+		r, err = a.book(a.ctx, 0)
 	}
-	answer.Granted, answer.Start = err == nil, start
+	d := r.decision
+	answer.Granted, answer.Start = err == nil, waitline.Start{At: r.start, Grant: r}
 	answer.Wait, answer.Left = d.RetryAfter, d.Remaining
-	if len(a.limits) == 1 || d.RetryAfter > 0 {
+	if len(a.requests) == 1 || d.RetryAfter > 0 {
 		answer.Limit = d.Limit.rule
 	}
 	if late, ok := errors.AsType[*DeadlineError](err); ok && late.Wait != Never {
@@ -216,6 +181,11 @@ func (a *asker) Ask(maxWait time.Duration) (answer waitline.Answer, err error) {
 	}
 	answer.Invalid = err != nil && !Unavailable(a.ctx, err)
 	return answer, err
+}
+
+// Cancel implements [waitline.Store].
+func (a *asker) Cancel(s waitline.Start) error {
+	return s.Grant.(*Reservation).Cancel(context.Background()) //nolint:forcetypeassert // by Ask
 }
 
 // Inline implements [waitline.Store].

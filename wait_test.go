@@ -3,6 +3,7 @@ package headgate
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -171,7 +172,7 @@ func TestPlansHaveLinesOfTheirOwn(t *testing.T) {
 	})
 }
 
-// The rest of the limits distinguishes lines, too, where there are more than a lineKey holds.
+// The last of many limits distinguishes lines, too.
 func TestPlansOfManyLimitsHaveLinesOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type plan struct{}
@@ -196,6 +197,107 @@ func TestPlansOfManyLimitsHaveLinesOfTheirOwn(t *testing.T) {
 		time.AfterFunc(time.Second, leave)
 		if err := l.Wait(hour, "k"); err != nil || time.Since(start) != time.Hour {
 			t.Errorf("passed after %s, error %v", time.Since(start), err)
+		}
+	})
+}
+
+// Callers wait for several requests together, in one line if these are the same but for their costs.
+func TestWaitAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemorySize(1000)
+		l := must(NewLimiter(m, PerHour(1))) // which does not matter
+		requests := func(user string, n int64) []Request {
+			return []Request{
+				{Key: "org", Limit: PerSecond(10), Cost: 4 + n},
+				{Key: user, Limit: PerMinute(60).Burst(1), Cost: 1 + n},
+			}
+		}
+		start, passed := time.Now(), make([]time.Duration, 0, 6)
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		wait := func(rs ...Request) {
+			all.Go(func() {
+				if err := l.WaitAll(t.Context(), rs...); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				passed = append(passed, time.Since(start))
+			})
+			synctest.Wait()
+		}
+		for range 3 {
+			wait(requests("ann", 0)...)
+		}
+		if !l.lines.Has(line(requests("ann", 0), 1)) || l.lines.Has(line(requests("bob", 0), 1)) {
+			t.Error("the line is not that of the requests")
+		}
+		wait(requests("bob", 0)...) // what ann waits for is not charged yet
+		all.Wait()
+		want := []time.Duration{0, 0, time.Second, 2 * time.Second}
+		if !slices.Equal(passed, want) {
+			t.Errorf("passed after %v; want %v", passed, want)
+		}
+		if d := must(m.Take(t.Context(), Request{Key: "org", Limit: PerSecond(10)})); d.Remaining != 6 {
+			t.Errorf("org: %+v", d)
+		}
+
+		soon, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		err := l.WaitAll(soon, requests("ann", 0)...)
+		if late, ok := errors.AsType[*DeadlineError](err); !ok || late.Wait != time.Second {
+			t.Errorf("a start after the deadline: %v", err)
+		}
+		if d := must(m.Take(t.Context(), Request{Key: "org", Limit: PerSecond(10)})); d.Remaining != 6 {
+			t.Errorf("after a late start, org: %+v", d)
+		}
+		if err := l.WaitAll(t.Context()); err != nil {
+			t.Errorf("no requests: %v", err)
+		}
+	})
+}
+
+// Callers of one line pass in their order, whatever their costs: those are equal for all requests
+// of a caller, or differ by the same numbers.
+func TestWaitAllKeepsTheOrderWhateverTheCosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := must(NewLimiter(&networkStore{Store: NewMemorySize(1000), there: time.Millisecond}, PerHour(1)))
+		var passed []int
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for i, n := range []int64{5, 3, 1, 5, 2, 2, 4, 1} {
+			all.Go(func() {
+				rs := []Request{
+					{Key: "a", Limit: PerSecond(5), Cost: n}, {Key: "b", Limit: PerSecond(50), Cost: n + 20},
+				}
+				if err := l.WaitAll(t.Context(), rs...); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				passed = append(passed, i)
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		if !slices.IsSorted(passed) {
+			t.Errorf("passed in the order %v", passed)
+		}
+	})
+}
+
+// With headroom, a caller waits until others leave it, and takes nothing that was kept for them.
+func TestWaitAllWithHeadroom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, limit := NewMemorySize(1000), PerSecond(10)
+		l := must(NewLimiter(m, limit))
+		must(l.AllowN(t.Context(), "k", 10))
+		start := time.Now()
+		if err := l.WaitAll(t.Context(), Request{Key: "k", Limit: limit, Cost: 1, Headroom: 4}); err != nil {
+			t.Error(err)
+		}
+		if d := must(l.Peek(t.Context(), "k")); time.Since(start) != time.Second/2 || d.Remaining != 4 {
+			t.Errorf("passed after %s, and left %+v", time.Since(start), d)
 		}
 	})
 }

@@ -201,9 +201,9 @@ func TestCodes(t *testing.T) {
 		"cost of the message": {memory, connectlimit.Options{Cost: func(c *connectlimit.Call) int64 { return int64(len(c.Message.(*text).GetValue())) }}, 0},
 		"never fits":          {memory, connectlimit.Options{Cost: ten}, connect.CodeResourceExhausted},
 		"store away, open":    {broken{}, connectlimit.Options{}, 0},
-		"store away, closed":  {broken{}, connectlimit.Options{FailClosed: true}, connect.CodeUnavailable},
+		"store away, closed":  {broken{}, connectlimit.Options{WhenStoreFails: httplimit.Closed}, connect.CodeUnavailable},
 		"fallback closed":     {closed, connectlimit.Options{}, connect.CodeUnavailable},
-		"skipped":             {broken{}, connectlimit.Options{FailClosed: true, Skip: func(c *connectlimit.Call) bool { return c.Spec.Procedure == say }}, 0},
+		"skipped":             {broken{}, connectlimit.Options{WhenStoreFails: httplimit.Closed, Skip: func(c *connectlimit.Call) bool { return c.Spec.Procedure == say }}, 0},
 		"denied by a function": {memory, connectlimit.Options{Cost: ten, Denied: func(*connectlimit.Call, []headgate.Decision) *connect.Error {
 			return connect.NewError(connect.CodeAborted, errors.New("mine"))
 		}}, connect.CodeAborted},

@@ -3,9 +3,11 @@ package grpclimit
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/internal/pause"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -27,9 +29,10 @@ type ClientOptions struct {
 	// shortened to it. Default: an hour.
 	MaxPause time.Duration
 
-	// FailOpen sends calls without waiting while the store is unavailable; pauses that answers to
-	// this process asked for still apply. Default: the call fails with UNAVAILABLE.
-	FailOpen bool
+	// WhenStoreFails is what happens to calls while the store is unavailable. With
+	// [httplimit.Closed], they fail with UNAVAILABLE. With [httplimit.Open], they are sent without
+	// waiting; pauses that answers to this process asked for still apply. Default: Closed.
+	WhenStoreFails httplimit.Mode
 
 	// Observe is called with each pause that an answer asks for, and with each error of the store.
 	// It must be safe for concurrent use, and must not panic. Default: none.
@@ -66,11 +69,18 @@ type Client struct {
 // NewClient makes the interceptors of a client. It returns a [headgate.InvalidError] if l is nil or
 // the options are invalid.
 func NewClient(l *headgate.Limiter, o ClientOptions) (*Client, error) {
+	if o.WhenStoreFails > httplimit.Open {
+		return nil, &headgate.InvalidError{
+			Field: "WhenStoreFails", Value: strconv.Itoa(int(o.WhenStoreFails)),
+			Want: "Closed or Open",
+		}
+	}
 	if o.Key == nil {
 		o.Key = func(_ context.Context, target, _ string) string { return "grpc:" + target }
 	}
 	c := &Client{options: o, pauses: pause.Pauses[string]{
-		Max: o.MaxPause, FailOpen: o.FailOpen, Observe: o.Observe, Waited: o.Waited,
+		Max: o.MaxPause, Open: o.WhenStoreFails == httplimit.Open,
+		Observe: o.Observe, Waited: o.Waited,
 	}}
 	if err := c.pauses.Init(l); err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/grpclimit"
+	"github.com/headgate/headgate/httplimit"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -163,7 +164,7 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// While the store is away, calls fail, or pass with FailOpen under the pauses of this process.
+// While the store is away, calls fail, or pass with Open under the pauses of this process.
 func TestClientWithoutStore(t *testing.T) {
 	conn := dial(t, "passthrough:///api")
 	synctest.Test(t, func(t *testing.T) {
@@ -174,7 +175,7 @@ func TestClientWithoutStore(t *testing.T) {
 		}
 		var failures int
 		c = &caller{conn: conn, start: time.Now(), answer: exhausted(time.Minute), client: newClient(t, l, grpclimit.ClientOptions{
-			FailOpen: true, Observe: func(string, time.Duration, error) { failures++ },
+			WhenStoreFails: httplimit.Open, Observe: func(string, time.Duration, error) { failures++ },
 		})}
 		for range 2 {
 			if err := c.call(t.Context()); status.Code(err) != codes.ResourceExhausted {
@@ -335,5 +336,17 @@ func TestStreamsShareOptions(t *testing.T) {
 	}
 	if !slices.Equal(paused, []string{"/a", "/b"}) {
 		t.Errorf("paused %q", paused)
+	}
+}
+
+func TestClientOptionsAreChecked(t *testing.T) {
+	l := newLimiter(t, headgate.NewMemory(), "1/s")
+	for want, o := range map[string]grpclimit.ClientOptions{
+		"headgate: WhenStoreFails is 3; want Closed or Open":                               {WhenStoreFails: 3},
+		"headgate: MaxPause is -1s; want more than 0 and at most a year, or 0 for an hour": {MaxPause: -time.Second},
+	} {
+		if _, err := grpclimit.NewClient(l, o); err == nil || err.Error() != want {
+			t.Errorf("%v; want %s", err, want)
+		}
 	}
 }

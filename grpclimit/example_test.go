@@ -28,8 +28,8 @@ func Example() {
 		log.Fatal(err)
 	}
 	limit, err := grpclimit.New(limiter, grpclimit.Options{
-		Key:        grpclimit.Key(httplimit.Header("X-Api-Key")),
-		FailClosed: true,
+		Key:            grpclimit.Key(httplimit.Header("X-Api-Key")),
+		WhenStoreFails: httplimit.Closed,
 	})
 	if err != nil {
 		log.Fatal(err)

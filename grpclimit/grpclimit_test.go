@@ -100,10 +100,10 @@ func TestStatus(t *testing.T) {
 		"cost of the message": {memory, grpclimit.Options{Cost: func(c *grpclimit.Call) int64 { return int64(len(c.Message.(*text).GetValue())) }}, codes.OK, false},
 		"never fits":          {memory, grpclimit.Options{Cost: func(*grpclimit.Call) int64 { return 10 }}, codes.ResourceExhausted, false},
 		"store away, open":    {broken{}, grpclimit.Options{}, codes.OK, false},
-		"store away, closed":  {broken{}, grpclimit.Options{FailClosed: true}, codes.Unavailable, false},
+		"store away, closed":  {broken{}, grpclimit.Options{WhenStoreFails: httplimit.Closed}, codes.Unavailable, false},
 		"fallback closed":     {closed, grpclimit.Options{}, codes.Unavailable, false},
 		"shadow":              {memory, grpclimit.Options{Shadow: true, Cost: func(*grpclimit.Call) int64 { return 10 }, Observe: func(*grpclimit.Call, headgate.Decision, error) {}}, codes.OK, false},
-		"skipped":             {broken{}, grpclimit.Options{FailClosed: true, Skip: func(c *grpclimit.Call) bool { return c.FullMethod == say }}, codes.OK, false},
+		"skipped":             {broken{}, grpclimit.Options{WhenStoreFails: httplimit.Closed, Skip: func(c *grpclimit.Call) bool { return c.FullMethod == say }}, codes.OK, false},
 		"denied by a function": {memory, grpclimit.Options{
 			Cost:   func(*grpclimit.Call) int64 { return 10 },
 			Denied: func(*grpclimit.Call, []headgate.Decision) error { return status.Error(codes.Aborted, "mine") },

@@ -63,6 +63,8 @@ func NewDecider[R, D any](l *headgate.Limiter, o OptionsOf[R, D]) (*Decider[R, D
 		return nil, invalid("Key", "nil", "a function")
 	case o.Timeout < 0:
 		return nil, invalid("Timeout", o.Timeout.String(), "more than 0, or 0 for none")
+	case o.WhenStoreFails > Open:
+		return nil, invalid("WhenStoreFails", strconv.Itoa(int(o.WhenStoreFails)), "Closed or Open")
 	case o.Fields&^(AllFields|NoFields) != 0:
 		return nil, invalid("Fields", strconv.Itoa(int(o.Fields)),
 			"a set of Draft10, XRateLimit and RetryAfter, or NoFields")
@@ -125,7 +127,7 @@ func (d *Decider[R, D]) undecided(ctx context.Context, r R, err error) (status i
 		d.Observe(r, headgate.Decision{}, err)
 	}
 	switch {
-	case d.Shadow, !d.FailClosed && headgate.Unavailable(ctx, err):
+	case d.Shadow, d.WhenStoreFails != Closed && headgate.Unavailable(ctx, err):
 		return 0
 	case errors.Is(ctx.Err(), context.Canceled):
 		return statusLeft
@@ -148,7 +150,10 @@ func (d *Decider[R, D]) allow(
 	}
 	start := new(time.Time)
 	for _, l := range limits {
-		taken = append(taken, headgate.Request{Key: key, Limit: l, Cost: cost, Start: start})
+		taken = append(taken, headgate.Request{Key: key, Limit: l, Cost: cost})
+		if l.Refill() == 0 { // a bucket's refund names no start
+			taken[len(taken)-1].Start = start
+		}
 	}
 	ds, err = d.take(ctx, taken)
 	return ds, taken, err

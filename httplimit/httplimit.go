@@ -27,8 +27,8 @@ import (
 // [headgate.InvalidError] if l is nil or the options are invalid.
 //
 // If the store or the function of NewLimiterFunc fails, requests pass without a limit and without a
-// log entry. Set [Options.FailClosed] to answer them with status 503, and [Options.Observe] to see
-// the errors.
+// log entry. Set WhenStoreFails to [Closed] to answer them with status 503, and Observe to see the
+// errors.
 //
 // If a request has several limits, give them all to one Limiter. With two nested middlewares, the
 // outer one charges requests that the inner one denies, and the fields of [XRateLimit] are those of

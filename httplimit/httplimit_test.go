@@ -273,10 +273,10 @@ func TestStoreCannotSay(t *testing.T) {
 		err    error
 	}{
 		{"open", httplimit.Options{}, http.StatusOK, errBroken},
-		{"closed", httplimit.Options{FailClosed: true}, http.StatusServiceUnavailable, errBroken},
-		{"closed, free", httplimit.Options{FailClosed: true, Cost: func(*http.Request) int64 { return 0 }}, http.StatusOK, nil},
-		{"shadow", httplimit.Options{FailClosed: true, Shadow: true}, http.StatusOK, errBroken},
-		{"slow", httplimit.Options{FailClosed: true, Timeout: time.Second}, http.StatusServiceUnavailable, context.DeadlineExceeded},
+		{"closed", httplimit.Options{WhenStoreFails: httplimit.Closed}, http.StatusServiceUnavailable, errBroken},
+		{"closed, free", httplimit.Options{WhenStoreFails: httplimit.Closed, Cost: func(*http.Request) int64 { return 0 }}, http.StatusOK, nil},
+		{"shadow", httplimit.Options{WhenStoreFails: httplimit.Closed, Shadow: true}, http.StatusOK, errBroken},
+		{"slow", httplimit.Options{WhenStoreFails: httplimit.Closed, Timeout: time.Second}, http.StatusServiceUnavailable, context.DeadlineExceeded},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -354,7 +354,7 @@ func TestHungUp(t *testing.T) {
 		status int
 	}{
 		{left, httplimit.Options{}, 499},
-		{left, httplimit.Options{FailClosed: true}, 499},
+		{left, httplimit.Options{WhenStoreFails: httplimit.Closed}, 499},
 		{left, httplimit.Options{Timeout: time.Hour}, 499},
 		{left, httplimit.Options{Shadow: true, Observe: func(*http.Request, headgate.Decision, error) {}}, http.StatusOK},
 		{late, httplimit.Options{}, http.StatusServiceUnavailable},
@@ -478,6 +478,7 @@ func TestNewErrors(t *testing.T) {
 		want string
 	}{
 		{nil, httplimit.Options{}, "headgate: limiter is nil; want one made by headgate.NewLimiter"},
+		{l, httplimit.Options{WhenStoreFails: 3}, "headgate: WhenStoreFails is 3; want Closed or Open"},
 		{l, httplimit.Options{Timeout: -1}, "headgate: Timeout is -1ns; want more than 0, or 0 for none"},
 		{l, httplimit.Options{Fields: 200}, "headgate: Fields is 200; want a set of Draft10, XRateLimit and RetryAfter, or NoFields"},
 		{l, httplimit.Options{Shadow: true}, "headgate: Observe is nil; want a function, because Shadow has no other effect"},

@@ -7,6 +7,18 @@ import (
 	"github.com/headgate/headgate"
 )
 
+// Mode is what happens to a request while the store is unavailable. To limit requests in this time,
+// too, put a fallback.Store around the store. The zero Mode is the default of the option.
+type Mode uint8
+
+const (
+	// Closed answers a request with an error, or does not send it.
+	Closed Mode = iota + 1
+
+	// Open lets a request pass, or sends it.
+	Open
+)
+
 // Options configures [New].
 type Options = OptionsOf[*http.Request, DenyFunc]
 
@@ -58,13 +70,14 @@ type OptionsOf[R, D any] struct {
 	// document (RFC 9457).
 	Denied D
 
-	// FailClosed answers with status 503 if a request cannot be decided: the store is unavailable,
-	// or the function of NewLimiterFunc failed. Default: such requests pass uncharged, unless their
-	// own context has ended or their limits are not valid. Set it if that function can fail. A
-	// fallback.Store decides while the store inside it is unavailable, so only errors of the
-	// function remain. Under fallback.Closed, the response is a 503 meanwhile, even without
-	// FailClosed. Under fallback.Local, the header fields show this instance's share of the limit.
-	FailClosed bool
+	// WhenStoreFails is what happens to a request that cannot be decided: the store is unavailable,
+	// or the function of NewLimiterFunc failed. With [Closed], the response has status 503. With
+	// [Open], the request passes uncharged, unless its own context has ended or its limits are not
+	// valid. Use Closed if that function can fail. A fallback.Store decides while the store inside
+	// it is unavailable, so only errors of the function remain. Under fallback.Closed, the response
+	// is a 503 meanwhile, even with Open. Under fallback.Local, the header fields show this
+	// instance's share of the limit. Default: Open.
+	WhenStoreFails Mode
 
 	// Timeout is how long a decision may take until the store counts as unavailable. The request
 	// may still be charged. Set it for a store across a network, to 50 ms for example, but not for

@@ -56,7 +56,7 @@ func TestRedisGone(t *testing.T) {
 		status int
 	}{
 		{"open", httplimit.Options{}, http.StatusOK},
-		{"closed", httplimit.Options{FailClosed: true}, http.StatusServiceUnavailable},
+		{"closed", httplimit.Options{WhenStoreFails: httplimit.Closed}, http.StatusServiceUnavailable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -85,18 +85,18 @@ func TestRedisGone(t *testing.T) {
 func TestRedisStopped(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		closed bool
+		mode   httplimit.Mode
 		status int
 	}{
-		{"open", false, http.StatusOK},
-		{"closed", true, http.StatusServiceUnavailable},
+		{"open", httplimit.Open, http.StatusOK},
+		{"closed", httplimit.Closed, http.StatusServiceUnavailable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			redis := redistest.Start(t)
 			var last error
 			ask := serve(t, redis, httplimit.Options{
-				FailClosed: c.closed, Timeout: 500 * time.Millisecond,
+				WhenStoreFails: c.mode, Timeout: 500 * time.Millisecond,
 				Observe: func(_ *http.Request, _ headgate.Decision, err error) { last = err },
 			})
 			if status, _ := ask(); status != http.StatusOK {

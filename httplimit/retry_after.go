@@ -18,6 +18,7 @@ import (
 // that refuse nothing, so the older drafts, which do not say when the next request passes, count
 // only if the request was refused.
 func requestedPause(status int, h http.Header, now time.Time) time.Duration {
+	now = now.Truncate(time.Second)
 	if sent, err := parseDate(h.Get("Date")); err == nil { // by the server's clock
 		now = sent
 	}
@@ -41,7 +42,7 @@ func readRetryAfter(h http.Header, now time.Time) time.Duration {
 	value := strings.TrimSpace(h.Get(retryAfterField)) // another RoundTripper may have left spaces
 	d, ok := parseWait(value, time.Second)
 	if at, err := parseDate(value); !ok && err == nil {
-		d = at.Sub(now.Truncate(time.Second))
+		d = at.Sub(now)
 	}
 	return min(max(d, 0), pause.Longest)
 }
@@ -76,10 +77,14 @@ func readReset(h http.Header, now time.Time) time.Duration {
 		return 0
 	}
 	d, _ := parseWait(reset, time.Second)
-	if unix, err := strconv.ParseInt(reset, 10, 64); err == nil && d == pause.Longest {
-		d = time.Unix(unix, 0).Sub(now)
+	if d < pause.Longest {
+		return d
 	}
-	return min(max(d.Round(time.Second), 0), pause.Longest)
+	unix, _ := strconv.ParseInt(reset, 10, 64)
+	if d = time.Unix(unix, 0).Sub(now); d > pause.Longest { // perhaps in milliseconds
+		return 0
+	}
+	return max(d, 0)
 }
 
 // readRateLimit returns the longest t of the limits in RateLimit with r=0.

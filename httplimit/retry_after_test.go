@@ -110,7 +110,7 @@ func TestRequestedPause(t *testing.T) {
 		{"draft 6, junk", 429, []string{"RateLimit-Remaining: none", "RateLimit-Reset: soon"}, "0s"},
 		{"a Unix time, as DigitalOcean sends it", 429, []string{date, "RateLimit-Remaining: 0", "RateLimit-Reset: 1795250997"}, "20s"},
 		{"a Unix time that has passed", 429, []string{date, "RateLimit-Remaining: 0", "RateLimit-Reset: 1795250900"}, "0s"},
-		{"a Unix time in milliseconds", 429, []string{date, "RateLimit-Remaining: 0", "RateLimit-Reset: 1795250997000"}, "8760h0m0s"},
+		{"a Unix time in milliseconds", 429, []string{date, "RateLimit-Remaining: 0", "RateLimit-Reset: 1795250997000"}, "0s"},
 
 		{"Retry-After goes first", 429, []string{"Retry-After: 5", `RateLimit: "a";r=0;t=30`}, "5s"},
 		{"but not if it says nothing", 429, []string{"Retry-After: 0", `RateLimit: "a";r=0;t=30`}, "30s"},

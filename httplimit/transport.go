@@ -3,6 +3,7 @@ package httplimit
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,10 +53,11 @@ type TransportOptions struct {
 	// Period is the period of the API's limit. Required with Permits.
 	Period time.Duration
 
-	// FailOpen sends requests without waiting while the store is unavailable; pauses that responses
-	// to this process asked for still apply. Default: RoundTrip returns the error of the store, as
-	// [headgate.Limiter.Wait] does.
-	FailOpen bool
+	// WhenStoreFails is what happens to requests while the store is unavailable. With [Closed],
+	// RoundTrip returns the error of the store, as [headgate.Limiter.Wait] does. With [Open],
+	// requests are sent without waiting; pauses that responses to this process asked for still
+	// apply. Default: Closed.
+	WhenStoreFails Mode
 
 	// Observe is called with each pause that a response causes, and with each error of the store.
 	// The pause is 0 if the error concerns no pause. It must be safe for concurrent use. Default:
@@ -78,6 +80,8 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 	case o.Tokens != nil && usage.Cost(*o.Tokens).Validate() != nil:
 		return nil, invalid("Tokens", fmt.Sprintf("%+v", *o.Tokens), "an Estimate of at least 1, "+
 			"and weights from 0 to 1,000,000, one of them above 0")
+	case o.WhenStoreFails > Open:
+		return nil, invalid("WhenStoreFails", strconv.Itoa(int(o.WhenStoreFails)), "Closed or Open")
 	case o.Period < 0 || o.Period > pause.Longest || (o.Period > 0) != (o.Permits != nil):
 		return nil, invalid("Period", o.Period.String(),
 			"more than 0 and at most a year with Permits, or 0 without")
@@ -92,7 +96,7 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 		o.Key = TargetHost
 	}
 	t := &Transport{options: o, limiter: l, pauses: pause.Pauses[*http.Request]{
-		Max: o.MaxPause, FailOpen: o.FailOpen, Observe: o.Observe, Waited: o.Waited,
+		Max: o.MaxPause, Open: o.WhenStoreFails == Open, Observe: o.Observe, Waited: o.Waited,
 		Permits: o.Permits, Period: o.Period,
 	}}
 	if err := t.pauses.Init(l); err != nil {

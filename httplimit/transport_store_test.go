@@ -225,10 +225,10 @@ func TestTransportWithoutBooking(t *testing.T) {
 			t.Errorf("an error of the store: %s; %d observed", got, observed)
 		}
 		time.AfterFunc(time.Second, func() { store.fails.Store(false) })
-		o.FailOpen = true
+		o.WhenStoreFails = httplimit.Open
 		open := newClient(t, l, a, o)
 		if got := call(t.Context(), open, "http://api.example/"); got != "200" || observed != 2 {
-			t.Errorf("FailOpen: %s; %d observed", got, observed)
+			t.Errorf("Open: %s; %d observed", got, observed)
 		}
 	})
 }

@@ -327,7 +327,7 @@ func TestCostOfCalls(t *testing.T) {
 			call(t.Context(), client, "http://api.example"+path)
 		}
 		wantCalls(t, a, "/five 0s", "/five 0s", "/free 0s", "/five 5s", "/unknown 6s", "/pause 6s", "/free 36s")
-		if got := call(t.Context(), client, "http://api.example/much"); !strings.Contains(got, "n is 11; want at most 10") {
+		if got := call(t.Context(), client, "http://api.example/much"); !strings.Contains(got, "cost is 11; want at most 10") {
 			t.Error(got)
 		}
 	})
@@ -335,7 +335,7 @@ func TestCostOfCalls(t *testing.T) {
 
 // A store that cannot say fails the call, or is done without.
 func TestStoreOfCallsFails(t *testing.T) {
-	for _, open := range []bool{false, true} {
+	for _, mode := range []httplimit.Mode{0, httplimit.Closed, httplimit.Open} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &failing{Store: headgate.NewMemorySize(100)}
 			l, err := headgate.NewLimiter(store, parse(t, "1/s"))
@@ -349,7 +349,7 @@ func TestStoreOfCallsFails(t *testing.T) {
 				return nil
 			}}
 			var observed int
-			client := newClient(t, l, a, httplimit.TransportOptions{FailOpen: open, Observe: func(_ *http.Request, _ time.Duration, err error) {
+			client := newClient(t, l, a, httplimit.TransportOptions{WhenStoreFails: mode, Observe: func(_ *http.Request, _ time.Duration, err error) {
 				if err != nil {
 					observed++
 				}
@@ -357,7 +357,7 @@ func TestStoreOfCallsFails(t *testing.T) {
 			call(t.Context(), client, "http://api.example/pause")
 			store.fails = true
 			got := call(t.Context(), client, "http://api.example/")
-			if open {
+			if mode == httplimit.Open {
 				wantCalls(t, a, "/pause 0s", "/ 30s") // it keeps the pause that it knows of
 			} else if !strings.Contains(got, "the store is gone") || len(a.calls) != 1 {
 				t.Errorf("%s, calls %q", got, a.calls)
@@ -375,11 +375,11 @@ func TestStoreOfCallsFails(t *testing.T) {
 }
 
 // What is no fault of the store fails also where a store that cannot say is done without.
-func TestFailOpenIsNoWayAroundLimits(t *testing.T) {
+func TestOpenIsNoWayAroundLimits(t *testing.T) {
 	a := &api{}
 	client := newClient(t, newLimiter(t, "10/h"), a, httplimit.TransportOptions{
-		FailOpen: true,
-		Cost:     func(r *http.Request) int64 { return r.ContentLength },
+		WhenStoreFails: httplimit.Open,
+		Cost:           func(r *http.Request) int64 { return r.ContentLength },
 	})
 	post := func(ctx context.Context, n int) error {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://api.example/", strings.NewReader(strings.Repeat("x", n)))
@@ -439,6 +439,7 @@ func TestTransportErrors(t *testing.T) {
 		{l, httplimit.TransportOptions{Permits: newPermits(t, concurrency.NewMemory(), 1, time.Second)}, "headgate: Period is 0s; want more than 0 and at most a year with Permits, or 0 without"},
 		{l, httplimit.TransportOptions{Permits: newPermits(t, concurrency.NewMemory(), 1, time.Second), Period: 2 * time.Second}, "headgate: Permits is a limiter with a TTL of 1s; want a TTL of at least the Period, because a request without a response keeps its permit"},
 		{l, httplimit.TransportOptions{Tokens: &httplimit.TokenCost{Estimate: 1}}, "headgate: Tokens is {Estimate:1 Input:0 Output:0 Cached:0}; want an Estimate of at least 1, and weights from 0 to 1,000,000, one of them above 0"},
+		{l, httplimit.TransportOptions{WhenStoreFails: 3}, "headgate: WhenStoreFails is 3; want Closed or Open"},
 		{l, httplimit.TransportOptions{Period: time.Second}, "headgate: Period is 1s; want more than 0 and at most a year with Permits, or 0 without"},
 	} {
 		if _, err := httplimit.NewTransport(c.l, c.o); err == nil || err.Error() != c.want {

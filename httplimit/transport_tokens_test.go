@@ -243,7 +243,7 @@ func TestTransportTokensOfOthers(t *testing.T) {
 		t.Errorf("%d remain of 1000 after an estimate of 200", got)
 	}
 	failed := errors.New("no plan")
-	for _, open := range []bool{false, true} {
+	for _, mode := range []httplimit.Mode{0, httplimit.Closed, httplimit.Open} {
 		for _, err := range []error{nil, failed} {
 			l, fault := headgate.NewLimiterFunc(headgate.NewMemory(),
 				func(context.Context, string) ([]headgate.Limit, error) { return nil, err })
@@ -251,10 +251,10 @@ func TestTransportTokensOfOthers(t *testing.T) {
 				t.Fatal(fault)
 			}
 			m.limiter = l
-			m.use(t, httplimit.TransportOptions{FailOpen: open})
+			m.use(t, httplimit.TransportOptions{WhenStoreFails: mode})
 			got := m.fails(t.Context(), strings.NewReader(bounded))
-			if want := err != nil && !open; want != errors.Is(got, failed) || !want && got != nil {
-				t.Errorf("%v, open %t: %v", err, open, got)
+			if want := err != nil && mode != httplimit.Open; want != errors.Is(got, failed) || !want && got != nil {
+				t.Errorf("%v, mode %d: %v", err, mode, got)
 			}
 		}
 	}
@@ -699,7 +699,7 @@ func TestTransportTokensAndPauses(t *testing.T) {
 
 // An error of the store when a cost is settled is observed, and changes nothing for the client.
 func TestTransportTokensObserveErrors(t *testing.T) {
-	for _, open := range []bool{false, true} {
+	for _, mode := range []httplimit.Mode{httplimit.Closed, httplimit.Open} {
 		l, err := headgate.NewLimiter(lostRefunds{headgate.NewMemory()}, parse(t, "1000/m"))
 		if err != nil {
 			t.Fatal(err)
@@ -707,7 +707,7 @@ func TestTransportTokensObserveErrors(t *testing.T) {
 		m := newModel(t, headgate.NewMemory(), 1000, answerAs)
 		m.limiter = l
 		var seen []error
-		m.use(t, httplimit.TransportOptions{FailOpen: open,
+		m.use(t, httplimit.TransportOptions{WhenStoreFails: mode,
 			Observe: func(_ *http.Request, _ time.Duration, err error) { seen = append(seen, err) }})
 		r := m.send(t.Context(), t, "/", strings.NewReader(bounded))
 		if got, err := io.ReadAll(r.Body); string(got) != used || err != nil || r.Body.Close() != nil {

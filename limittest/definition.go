@@ -244,7 +244,7 @@ func (s *state) refundedLate(l headgate.Limit, start, n int64) state {
 		if l.Algorithm() == headgate.AlgorithmSlidingLog {
 			same = g.at == start
 		}
-		if same && start <= s.at {
+		if same {
 			back := min(g.count, n)
 			g.count, n = g.count-back, n-back
 		}

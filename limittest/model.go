@@ -212,7 +212,7 @@ func (p *part) settleLate() bool {
 		}
 		return true
 	case headgate.AlgorithmFixedWindow, headgate.AlgorithmCalendarWindow:
-		return start < windowStart(p.Limit, p.time()) || start > p.state.at
+		return start < windowStart(p.Limit, p.time())
 	default:
 		return false
 	}

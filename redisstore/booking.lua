@@ -69,7 +69,7 @@ local function refundlate(limit, value, mark, at, now, r, charge)
   elseif not charge then -- nothing changes
   elseif decide == algorithms[5] then
     state, expires = without(value, r.cancel, n)
-  elseif r.cancel > at then -- the grant is not in the state any more
+  elseif r.cancel >= start + a then -- the grant is not in the state any more
   elseif r.cancel >= start then
     state = value:sub(1, 8) .. pack('<I7', max(unpack('<I7', value, 9) - n, 0)) .. value:sub(16)
   elseif r.cancel >= start - a then
@@ -146,7 +146,7 @@ local function slow(r, charge)
     -- a grant at that start counts now, or its window is over
     local grant = pack('<I1I7I7I5', value:byte(), r.cancel, 1, 0)
     local _, _, reset = decide(grant, max(from, at), 0, false, capacity, a, b)
-    charge = charge and reset ~= 0 and r.cancel <= at
+    charge = charge and reset ~= 0
   elseif r.cancel > 0 and (at > r.cancel or not late and at < r.cancel) then -- it is not the last
     local remaining, _, reset = decide(value, from, 0, false, capacity, a, b)
     return ahead and 0 or remaining or 0, reset and NEVER or BADSTATE, (reset or 0) + (from - now)

@@ -104,3 +104,49 @@ func reset(t *testing.T, l *headgate.Limiter) {
 		t.Fatal(err)
 	}
 }
+
+func errorOf[T any](_ T, err error) error { return err }
+
+// Requests of several keys are reserved, waited for and settled together in Redis, as in memory.
+func TestSeveralKeysWaitTogether(t *testing.T) {
+	for name, store := range map[string]headgate.Store{"memory": headgate.NewMemory(), "redis": newStore(t, newClient(t))} {
+		org := headgate.Request{Key: "org", Limit: headgate.FixedWindow(100, 24*time.Hour), Cost: 40}
+		user := headgate.Request{Key: "user", Limit: headgate.Per(1, 500*time.Millisecond), Cost: 1}
+		left := func() (n [2]int64) {
+			for i, r := range []headgate.Request{org, user} {
+				r.Cost = 0
+				d, err := store.Take(t.Context(), r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n[i] = d.Remaining
+			}
+			return n
+		}
+		first, err := headgate.ReserveAll(t.Context(), store, org, user)
+		if err != nil || first.Delay() != 0 {
+			t.Fatal(name, first, err)
+		}
+		ahead, err := headgate.ReserveAll(t.Context(), store, org, user)
+		if err != nil || ahead.Delay() == 0 || ahead.Cancel(t.Context()) != nil || left() != [2]int64{60, 0} {
+			t.Errorf("%s: after a cancel, %v remain: %v", name, left(), err)
+		}
+		if err := first.Commit(t.Context(), 50, 1); err != nil || left()[0] != 50 {
+			t.Errorf("%s: after a commit, %v remain: %v", name, left(), err)
+		}
+		l, err := headgate.NewLimiter(store, headgate.PerHour(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		for range 2 {
+			if err := l.WaitAll(t.Context(), org, user); err != nil {
+				t.Error(name, err)
+			}
+			org.Cost = 10
+		}
+		if took := time.Since(start); took < 250*time.Millisecond || left()[0] != 0 {
+			t.Errorf("%s: after %s, %v remain", name, took, left())
+		}
+	}
+}

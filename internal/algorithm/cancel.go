@@ -15,7 +15,7 @@ func (l *Rule) cancel(
 		return l.refundLate(k, o, now, charge)
 	case late && !l.IsBucket():
 		start, _ := l.window(max(now, k.At))
-		charge = charge && start <= o.Cancel && o.Cancel <= k.At
+		charge = charge && start <= o.Cancel
 	case k.At > o.Cancel || !late && k.At < o.Cancel:
 		_, v = l.decide(k, now, now, 0, Nothing)
 		v.Retry = Never
@@ -40,7 +40,7 @@ func (l *Rule) refundLate(
 	case !charge:
 	case l.Algorithm == SlidingLog:
 		k.Log = without(k.Log, o.Cancel, n)
-	case o.Cancel > k.At: // the grant is not in the state any more
+	case o.Cancel >= start+l.period: // the grant is not in the state any more
 	case o.Cancel >= start:
 		k.Used = max(k.Used-n, 0)
 	case o.Cancel >= start-l.period:

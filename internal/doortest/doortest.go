@@ -25,15 +25,16 @@ import (
 
 // Options are those of a middleware, without the types of its server.
 type Options struct {
-	Key                httplimit.KeyFunc // nil: the default
-	CostField          string            // a header field with the cost, or ""
-	Count              func(status int) bool
-	SkipPath           string // of the requests that are skipped
-	OwnDenied          bool   // denies with the status 418 and the body OwnBody
-	FailClosed, Shadow bool
-	Timeout            time.Duration
-	Fields             httplimit.Fields
-	Observed           *atomic.Int64 // counts the calls of Observe
+	Key            httplimit.KeyFunc // nil: the default
+	CostField      string            // a header field with the cost, or ""
+	Count          func(status int) bool
+	SkipPath       string // of the requests that are skipped
+	OwnDenied      bool   // denies with the status 418 and the body OwnBody
+	WhenStoreFails httplimit.Mode
+	Shadow         bool
+	Timeout        time.Duration
+	Fields         httplimit.Fields
+	Observed       *atomic.Int64 // counts the calls of Observe
 }
 
 // OwnBody is the body of a denial with OwnDenied.
@@ -64,7 +65,7 @@ func For[R, D any](
 		return read
 	}
 	of := httplimit.OptionsOf[R, D]{
-		Count: o.Count, FailClosed: o.FailClosed, Shadow: o.Shadow, Timeout: o.Timeout,
+		Count: o.Count, WhenStoreFails: o.WhenStoreFails, Shadow: o.Shadow, Timeout: o.Timeout,
 		Fields: o.Fields,
 	}
 	if o.Key != nil {
@@ -348,15 +349,16 @@ func addFailures(t *testing.T, c table) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const shut = httplimit.Closed
 	hangs := broken{hangs: true}
 	for name, m := range map[string]struct {
 		store headgate.Store
 		o     Options
 	}{
 		"store away":          {broken{}, Options{}},
-		"store away, closed":  {broken{}, Options{FailClosed: true, OwnDenied: true}},
+		"store away, closed":  {broken{}, Options{WhenStoreFails: shut, OwnDenied: true}},
 		"store hangs":         {hangs, Options{Timeout: time.Millisecond}},
-		"store hangs, closed": {hangs, Options{Timeout: time.Millisecond, FailClosed: true}},
+		"store hangs, closed": {hangs, Options{Timeout: time.Millisecond, WhenStoreFails: shut}},
 		"fallback closed":     {closed, Options{OwnDenied: true}},
 	} {
 		c.add(name, func() []Middleware {

@@ -60,12 +60,12 @@ func EndsInTime(ctx context.Context, left time.Duration) error {
 // Pauses are the pauses of a client: in the store of its limits and, in case that is slow or
 // unavailable, in this process. R is a request of the client.
 type Pauses[R any] struct {
-	Max      time.Duration // longer ones are shortened to it; 0: DefaultMax
-	FailOpen bool          // ignores a store that is unavailable
-	Observe  func(r R, pause time.Duration, err error)
-	Waited   func(r R, d time.Duration) // called before r is sent; or nil
-	Permits  *concurrency.Limiter       // or nil: a request that has a cost waits for one
-	Period   time.Duration              // how long after its answer a request keeps its permit
+	Max     time.Duration // longer ones are shortened to it; 0: DefaultMax
+	Open    bool          // ignores a store that is unavailable
+	Observe func(r R, pause time.Duration, err error)
+	Waited  func(r R, d time.Duration) // called before r is sent; or nil
+	Permits *concurrency.Limiter       // or nil: a request that has a cost waits for one
+	Period  time.Duration              // how long after its answer a request keeps its permit
 
 	shared  Store
 	own     own
@@ -143,13 +143,13 @@ func Recording(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 100*time.Millisecond)
 }
 
-// Failed returns an error of the store, or nil for one that FailOpen ignores.
+// Failed returns an error of the store, or nil for one that Open ignores.
 func (p *Pauses[R]) Failed(ctx context.Context, r R, err error) error {
 	if !headgate.Unavailable(ctx, err) {
 		return err
 	}
 	p.observe(r, 0, err)
-	if p.FailOpen {
+	if p.Open {
 		return nil
 	}
 	return err

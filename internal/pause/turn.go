@@ -19,7 +19,7 @@ const fresh = 10 * time.Millisecond
 // the rate of the limits. If another pause began meanwhile, r waits again, after the others. The
 // permit is the last to be acquired, because its TTL passes.
 //
-// There is no reservation if the request costs nothing, or FailOpen sends it.
+// There is no reservation if the request costs nothing, or Open sends it.
 func (p *Pauses[R]) Wait(
 	ctx context.Context, r R, key string, cost int64,
 ) (reservation *headgate.Reservation, permit *concurrency.Permit, err error) {

@@ -58,7 +58,7 @@ type caller struct {
 	wait    time.Duration // when it was denied last
 
 	done     chan struct{} // closed when it is out, unless it leaves
-	start    time.Time
+	start    Start
 	err      error
 	panicked any
 }

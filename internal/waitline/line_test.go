@@ -35,7 +35,7 @@ func (s *script) Ask(maxWait time.Duration) (Answer, error) {
 	return s.answer(call, maxWait)
 }
 
-func (s *script) Cancel(time.Time) error {
+func (s *script) Cancel(Start) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.canceled++
@@ -55,7 +55,7 @@ func (s *script) calls() int {
 }
 
 func granted(wait time.Duration) Answer {
-	return Answer{Granted: true, Wait: wait, Limit: perSecond, Start: time.Now().Add(wait)}
+	return Answer{Granted: true, Wait: wait, Limit: perSecond, Start: Start{At: time.Now().Add(wait)}}
 }
 
 func denied(wait time.Duration) Answer { return Answer{Wait: wait, Limit: perSecond} }

@@ -30,7 +30,7 @@ type Store interface {
 	Ask(maxWait time.Duration) (Answer, error)
 
 	// Cancel gives back a start that is ahead, if the store can. After an error it stays charged.
-	Cancel(start time.Time) error
+	Cancel(Start) error
 
 	// Inline reports whether the store answers at once.
 	Inline() bool
@@ -44,19 +44,25 @@ type Answer struct {
 	Granted bool
 	Wait    time.Duration   // until the start, or until the same request would be granted
 	Limit   *algorithm.Rule // the one with the longest wait, or nil if it is not known
-	Start   time.Time       // of a grant: the start by the clock of the store, or zero
+	Start   Start           // of a grant
 	Left    int64           // tokens that remain
 	Polls   bool            // the store does not book ahead
 	Paused  bool            // nothing is granted or booked before the wait is over
 	Invalid bool            // the error concerns this caller alone
 }
 
-// Wait returns when a caller may use n tokens, with their start by the clock of the store, or an
-// error if it may not. by is its deadline, or the zero time. The limits of k grant at most so many
+// Start is a start that was granted.
+type Start struct {
+	At    time.Time // by the clock of the store, or zero
+	Grant any       // what else the store says of it
+}
+
+// Wait returns when a caller may use n tokens, with the start that it got, or an error if it may
+// not. by is its deadline, or the zero time. The limits of k grant at most so many
 // tokens at once.
 func (s *Lines[K]) Wait(
 	ctx context.Context, k K, n, most int64, by time.Time, store Store,
-) (start time.Time, err error) {
+) (Start, error) {
 	c := &caller{n: n, by: by, store: store, done: make(chan struct{})}
 	s.mu.Lock()
 	l := s.line(k, most)
@@ -66,7 +72,7 @@ func (s *Lines[K]) Wait(
 	case <-c.done:
 	case <-ctx.Done():
 		if l.leave(c) {
-			return time.Time{}, ctx.Err()
+			return Start{}, ctx.Err()
 		}
 	}
 	if c.panicked != nil {

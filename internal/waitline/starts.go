@@ -10,7 +10,7 @@ type booking struct {
 	*caller
 
 	due   time.Time // by the clock of this process
-	start time.Time // by that of the store, or zero
+	start Start
 }
 
 // assign gives the start b to the caller that asked. If all that wait before it need as many
@@ -42,8 +42,8 @@ func (l *line[K]) book(b booking) {
 	l.remove(b.caller)
 	i := len(l.booked)
 	for ; i > 0 && l.booked[i-1].due.After(b.due); i-- {
-		p := l.booked[i-1]
-		if p.n != b.n && !p.start.IsZero() && !b.start.IsZero() && !p.start.After(b.start) {
+		p, own := l.booked[i-1], b.start.At
+		if p.n != b.n && !p.start.At.IsZero() && !own.IsZero() && !p.start.At.After(own) {
 			b.due = p.due // its answer was faster than that of p
 			break
 		}
@@ -56,7 +56,7 @@ func (l *line[K]) book(b booking) {
 
 // cancel gives a start that is ahead back to the store.
 func (l *line[K]) cancel(b booking) {
-	if b.start.IsZero() || !b.due.After(time.Now()) {
+	if b.start.At.IsZero() || !b.due.After(time.Now()) {
 		return
 	}
 	// The head may be granted now what it was denied.

@@ -41,8 +41,18 @@ func (e *Engine) charge(r *rule, key string, cost int64) charge {
 	return c
 }
 
-// settles reports whether r may refund what it has charged, after the response.
-func (r *rule) settles() bool { return r.late || len(r.Count.Statuses) > 0 }
+// requests appends the requests of c to rs, one for each limit.
+func (c *charge) requests(rs []headgate.Request) []headgate.Request {
+	for _, l := range c.limits {
+		rs = append(rs, headgate.Request{Key: c.key, Limit: l, Cost: c.cost,
+			Headroom: partOf(c.percent, l.Capacity())})
+	}
+	return rs
+}
+
+// settles reports whether what r charges may be refunded: after the response, or if another rule
+// denies a request that r has held.
+func (r *rule) settles() bool { return r.late || len(r.Count.Statuses) > 0 || r.holds() }
 
 // cost returns the cost of q that is known before the response.
 func (r *rule) cost(q *target) int64 {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/concurrency"
-	"github.com/headgate/headgate/internal/await"
 )
 
 // This file holds requests over a limit until their turn, in rules with MaxWait.
@@ -60,7 +59,7 @@ func (r *rule) holds() bool { return r.MaxWait > 0 && r.Mode == Enforce }
 
 // holds is what an [Engine] holds requests with.
 type holds struct {
-	limiter *headgate.Limiter // of any limits: see turn
+	limiter *headgate.Limiter // without limits, for its lines
 	ending  context.Context   //nolint:containedctx // ends with Engine.EndHolds
 	end     context.CancelFunc
 }
@@ -68,9 +67,7 @@ type holds struct {
 func newHolds(store headgate.Store) (h holds) {
 	h.ending, h.end = context.WithCancel(context.Background())
 	h.limiter, _ = headgate.NewLimiterFunc(store, // fails only without a store
-		func(ctx context.Context, _ string) ([]headgate.Limit, error) {
-			return ctx.(*turn).limits, nil //nolint:forcetypeassert // by hold
-		})
+		func(context.Context, string) ([]headgate.Limit, error) { return nil, nil })
 	return h
 }
 
@@ -107,7 +104,9 @@ func (e *Engine) Hold(
 	if r == nil || !r.holds() {
 		return false, nil
 	}
-	s.enforced = append(s.enforced, charge{rule: r, key: key, cost: cost, limits: t.Limits})
+	s.enforced = append(s.enforced, charge{
+		rule: r, key: key, cost: cost, limits: t.Limits, start: new(time.Time),
+	})
 	v, err := e.hold(ctx, s, verdict(s.enforced, ds))
 	copy(ds, v.Decisions)
 	return v.Allowed, err
@@ -130,22 +129,16 @@ func (e *Engine) hold(ctx context.Context, s *scratch, v Verdict) (_ Verdict, er
 		}
 		c := &s.enforced[i]
 		granted, err := e.wait(ctx, s.active, c.rule, func(ctx context.Context) error {
-			if c.percent > 0 { // a booked turn would take what is left to others
-				return await.Sleep(ctx, c.strictest(v.Decisions).RetryAfter)
+			t, rs := &turn{ctx, since.Add(c.rule.MaxWait)}, c.requests(nil)
+			for i := range rs {
+				rs[i].Start = c.start
 			}
-			t := &turn{Context: ctx, limits: c.limits, by: since.Add(c.rule.MaxWait)}
-			r, err := e.holds.limiter.ReserveWait(t, c.key, c.cost) //nolint:contextcheck // has ctx
-			if err == nil && c.start != nil {
-				*c.start = r.Start()
-			}
-			return err
+			return e.holds.limiter.WaitAll(t, rs...) //nolint:contextcheck // t has ctx
 		})
 		if err != nil || !granted {
 			return v, err
 		}
-		if c.percent == 0 {
-			taken[i], c.cost = c.cost, 0 // from now on, it peeks
-		}
+		taken[i], c.cost = c.cost, 0 // from now on, it peeks
 		if v, err = e.retake(ctx, s, taken); err != nil {
 			return v, err
 		}
@@ -204,13 +197,12 @@ func (e *Engine) settleHold(ctx context.Context, s *scratch, taken []int64, gran
 	}
 }
 
-// turn is the context of a caller that waits for its turn under limits. A turn after its deadline
-// is not booked, but one that comes late, because the machine is busy, is a turn.
+// turn is the context of a caller that waits for its turn. A turn after its deadline is not booked,
+// but one that comes late, because the machine is busy, is a turn.
 type turn struct {
 	context.Context //nolint:containedctx // it is a context
 
-	limits []headgate.Limit
-	by     time.Time
+	by time.Time
 }
 
 // Deadline implements [context.Context].

@@ -80,9 +80,11 @@ func (s *scratch) group(charges []charge) []headgate.Request {
 		if s.admission != nil && c.start == nil && c.rule.settles() {
 			c.start = new(time.Time)
 		}
-		for _, l := range c.limits {
-			s.requests = append(s.requests, headgate.Request{Key: c.key, Limit: l, Cost: c.cost,
-				Headroom: partOf(c.percent, l.Capacity()), Start: c.start})
+		s.requests = c.requests(s.requests)
+		for j := c.first; j < len(s.requests); j++ {
+			if s.requests[j].Limit.Refill() == 0 { // a bucket's refund names no start
+				s.requests[j].Start = c.start
+			}
 		}
 	}
 	return s.requests
