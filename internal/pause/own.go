@@ -66,8 +66,8 @@ func (o *own) extend(key string, d time.Duration) {
 }
 
 // backOff returns the pause of a key whose request was refused without a time: a second, and twice
-// as long after each refusal that follows, up to most. It returns 0 during a pause, because the
-// request was sent before.
+// as long after each refusal that follows, up to most. It returns 0 during a pause: then the
+// request was probably sent before it.
 func (o *own) backOff(key string, most time.Duration) (d time.Duration) {
 	o.change(key, func(k *kept, paused bool) bool {
 		if !paused {
@@ -79,8 +79,8 @@ func (o *own) backOff(key string, most time.Duration) (d time.Duration) {
 	return d
 }
 
-// passed ends the back-off of a key whose request was not refused, unless the request was sent
-// before a pause.
+// passed ends the back-off of a key whose request was not refused, unless a pause lasts: then the
+// request was probably sent before it.
 func (o *own) passed(key string) {
 	o.change(key, func(_ *kept, paused bool) bool { return paused })
 }

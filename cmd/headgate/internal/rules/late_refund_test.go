@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -50,6 +51,38 @@ func TestRefundsAfterTheWindow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The turn of a held request that another rule denies in the end is given back to its own window.
+func TestATurnThatIsGivenBackLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := func(name, paths string, n int64, window time.Duration) Rule {
+			return Rule{
+				Name: name, MaxWait: 20 * time.Second, Match: Match{Path: "re:^/(" + paths + ")$"},
+				Limits: []headgate.Limit{headgate.FixedWindow(n, window)},
+			}
+		}
+		e := newEngine(t, Options{}, held("a", "a|both", 5, 4*time.Second), held("b", "b|both", 1, 10*time.Second))
+		for range 5 {
+			begin(t, e, &Request{Path: "/a"})
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		time.AfterFunc(8500*time.Millisecond, leave)
+		time.AfterFunc(3*time.Second, func() { begin(t, e, &Request{Path: "/b"}) })
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _, _ = e.Begin(ctx, &Request{Path: "/both"}) // a grants it after 4 s, b does not
+		}()
+		time.Sleep(8*time.Second + 100*time.Millisecond)
+		for range 5 {
+			begin(t, e, &Request{Path: "/a"})
+		}
+		<-done
+		if n := left(t, e, "a", "all"); n != 0 {
+			t.Errorf("%d of 5 remain in a window that has granted 5", n)
+		}
+	})
 }
 
 // A request that was held until its turn names its start, too.
