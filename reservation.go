@@ -62,13 +62,15 @@ func ReserveAll(ctx context.Context, store Store, rs ...Request) (*Reservation, 
 }
 
 // reserve books b at most maxWait ahead, and before the deadline of ctx.
-func (b booking) reserve(ctx context.Context, maxWait time.Duration) (r *Reservation, err error) {
-	if _, _, err := b.least(); err != nil {
+func (b booking) reserve(ctx context.Context, maxWait time.Duration) (*Reservation, error) {
+	_, _, err := b.least()
+	if err != nil {
 		return nil, err
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		maxWait = min(maxWait, max(time.Until(deadline), time.Microsecond))
 	}
+	var r *Reservation
 	answered := make(chan struct{})
 	book := func() {
 		defer close(answered)
