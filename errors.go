@@ -55,7 +55,8 @@ func invalid(field string, value int64, want string) error {
 }
 
 // DeadlineError reports that a start time would come after the deadline. Methods that wait, such as
-// [Limiter.Wait], return it at once. Nothing was charged. It is a context.DeadlineExceeded.
+// [Limiter.Wait], return it as soon as that is certain. Nothing was charged. It is a
+// context.DeadlineExceeded.
 type DeadlineError struct {
 	Limit Limit         // the limit with the longest wait; the zero Limit at a gate
 	Wait  time.Duration // until the start time; 0 if that is not known

@@ -93,7 +93,8 @@ func FixedWindow(n int64, window time.Duration) Limit {
 // SlidingWindow approximates [SlidingLog] in the space of two counters. It counts the grants of two
 // windows aligned to the Unix epoch: the current and the previous one. It grants while previous x
 // (window - elapsed) / window + current + cost is at most n, where elapsed is the time since the
-// current window began. A patient caller gets max((n-1)/n, 1/2) of the rate: below 10, use a log.
+// current window began. A caller that always waits gets (n-1)/n of the rate, and
+// at least half. If n is below 10, use [SlidingLog].
 //
 // To stay exact, n x window must be below 2^52 microseconds: n is at most 1,250,999 in an
 // hour, 52,124 in a day, 1,737 in 30 days.

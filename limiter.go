@@ -69,10 +69,10 @@ func newLimiter(store Store, choose LimitsFunc) (*Limiter, error) {
 	return &Limiter{store: store, memory: memory, choose: choose}, nil
 }
 
-// SetLimits replaces the limits of a limiter made by [NewLimiter]. It applies at once to all keys.
-// Limits that keep their name and algorithm keep what has been used; see [Limit.Named]. It changes
-// nothing and returns an [InvalidError] for limits that NewLimiter refuses, and for a limiter made
-// by [NewLimiterFunc].
+// SetLimits replaces the limits of a limiter made by [NewLimiter]. It applies at once to all keys,
+// and to callers that wait without a start time. Limits that keep their name and algorithm keep
+// what has been used; see [Limit.Named]. It changes nothing and returns an [InvalidError] for
+// limits that NewLimiter refuses, and for a limiter made by [NewLimiterFunc].
 func (l *Limiter) SetLimits(limits ...Limit) error {
 	if l.choose != nil {
 		return wrong("limiter", "made by NewLimiterFunc",
@@ -83,6 +83,7 @@ func (l *Limiter) SetLimits(limits ...Limit) error {
 	}
 	own := slices.Clone(limits)
 	l.fixed.Store(&own)
+	l.lines.Wake()
 	return nil
 }
 
@@ -153,7 +154,7 @@ func (l *Limiter) Charge(ctx context.Context, key string, n int64) (Decision, er
 	for i := range b.requests {
 		b.requests[i].Force = true
 	}
-	return l.together(ctx, b.requests)
+	return l.together(ctx, b.requests, make([]Decision, len(b.requests)))
 }
 
 // AllowEach is AllowN with a decision for each limit. If n is 0, it is Peek. It appends the
@@ -222,10 +223,7 @@ func (l *Limiter) take(ctx context.Context, key string, cost int64) (Decision, e
 	}
 	g := l.group(key, limits, cost)
 	defer l.release(g)
-	if err := l.store.TakeAll(ctx, g.requests, g.decisions); err != nil {
-		return Decision{}, err
-	}
-	return Strictest(g.decisions), nil
+	return l.together(ctx, g.requests, g.decisions)
 }
 
 func (l *Limiter) takeOne(
@@ -254,15 +252,14 @@ func AllowAll(ctx context.Context, store Store, rs ...Request) ([]Decision, erro
 	return ds, nil
 }
 
-// together decides rs, and returns the strictest decision.
-func (l *Limiter) together(ctx context.Context, rs []Request) (Decision, error) {
+// together decides rs into ds, and returns the strictest decision.
+func (l *Limiter) together(ctx context.Context, rs []Request, ds []Decision) (Decision, error) {
 	switch len(rs) {
 	case 0:
 		return unlimited, nil
 	case 1:
 		return l.store.Take(ctx, rs[0])
 	}
-	ds := make([]Decision, len(rs))
 	if err := l.store.TakeAll(ctx, rs, ds); err != nil {
 		return Decision{}, err
 	}

@@ -50,10 +50,10 @@ type Request struct {
 	//
 	// Before the start, the refund is a cancel. It fails, with RetryAfter [Never], if a later start
 	// was booked. Otherwise it returns the tokens, and also frees the start time unless an earlier
-	// start is ahead: see docs/design/booking.md. Once the start has come, the refund returns what
-	// the grant still holds: nothing if its window has ended, or its entry has left the log. A
-	// bucket does not know that: there, the refund fails if tokens were granted or refunded after
-	// the start. See [Request.Refund]. A refund that is sent twice may return its tokens twice.
+	// start is ahead: see docs/design/booking.md. Once the start has come, the refund returns
+	// what the limit still counts of the grant. A bucket does not know that: there, the refund
+	// fails if tokens were granted or refunded after the start. See [Request.Refund]. A refund that
+	// is sent twice may return its tokens twice.
 	Start *time.Time
 
 	// At is the time of the request. Zero means the store's own clock: use it for live traffic, and
@@ -122,7 +122,7 @@ func (r *Request) Needs() int64 {
 
 // Refund returns a request that returns n tokens of r, which was granted and whose start has come.
 // Under a bucket, it names no start, so that it never fails: see [Limiter.Refund].
-func (r Request) Refund(n int64) Request {
+func (r *Request) Refund(n int64) Request {
 	back := Request{Key: r.Key, Limit: r.Limit, Cost: -n, Start: r.Start}
 	if r.Limit.Refill() > 0 {
 		back.Start = nil

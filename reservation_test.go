@@ -154,41 +154,46 @@ func TestAReservationSettledLate(t *testing.T) {
 		"network": func() Store { return &networkStore{Store: NewMemorySize(1000), back: time.Millisecond} },
 	} {
 		for _, limit := range everyAlgorithm(10, time.Minute) {
-			for way, reserve := range map[string]func(*Limiter, context.Context, string, int64) (*Reservation, error){
+			for way, reserve := range map[string]reserveFunc{
 				"Reserve":     (*Limiter).Reserve,
 				"ReserveNow":  (*Limiter).ReserveNow,
 				"ReserveWait": (*Limiter).ReserveWait,
 			} {
 				t.Run(name+"/"+limit.String()+"/"+way, func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						l := must(NewLimiter(store(), limit, Yearly(1000)))
-						first := must(reserve(l, t.Context(), "k", 6))
-						time.Sleep(5 * time.Second)
-						if err := first.Commit(t.Context(), 4); err != nil {
-							t.Error(err)
-						}
-						used := 1000 - must(l.AllowEach(t.Context(), "k", 0, nil))[1].Remaining
-						if left := must(l.Peek(t.Context(), "k")).Remaining; left < 6 || used != 4 {
-							t.Errorf("%d are left after a commit of 4, and %d are used in the year", left, used)
-						}
-						time.Sleep(3 * time.Minute)
-						second := must(reserve(l, t.Context(), "k", 6))
-						time.Sleep(3 * time.Minute)
-						must(l.AllowN(t.Context(), "k", 10))
-						if err := second.Cancel(t.Context()); err != nil {
-							t.Error(err)
-						}
-						want := int64(0)
-						if limit.Refill() > 0 {
-							want = 6
-						}
-						if left := must(l.Peek(t.Context(), "k")).Remaining; left != want {
-							t.Errorf("%d are left after a late cancel; want %d", left, want)
-						}
-					})
+					synctest.Test(t, func(t *testing.T) { settleLate(t, store(), limit, reserve) })
 				})
 			}
 		}
+	}
+}
+
+type reserveFunc func(*Limiter, context.Context, string, int64) (*Reservation, error)
+
+func settleLate(t *testing.T, store Store, limit Limit, reserve reserveFunc) {
+	t.Helper()
+	l := must(NewLimiter(store, limit, Yearly(1000)))
+	first := must(reserve(l, t.Context(), "k", 6))
+	time.Sleep(5 * time.Second)
+	if err := first.Commit(t.Context(), 4); err != nil {
+		t.Error(err)
+	}
+	left := must(l.AllowEach(t.Context(), "k", 0, nil))
+	if left[0].Remaining < 6 || left[1].Remaining != 996 {
+		t.Errorf("%d are left after a commit of 4, and %d of the year", left[0].Remaining, left[1].Remaining)
+	}
+	time.Sleep(3 * time.Minute)
+	second := must(reserve(l, t.Context(), "k", 6))
+	time.Sleep(3 * time.Minute)
+	must(l.AllowN(t.Context(), "k", 10))
+	if err := second.Cancel(t.Context()); err != nil {
+		t.Error(err)
+	}
+	want := int64(0)
+	if limit.Refill() > 0 {
+		want = 6
+	}
+	if left := must(l.Peek(t.Context(), "k")).Remaining; left != want {
+		t.Errorf("%d are left after a late cancel; want %d", left, want)
 	}
 }
 
@@ -344,7 +349,7 @@ func TestReserveAllAndWaitAllRefuse(t *testing.T) {
 		if _, err := ReserveAll(t.Context(), m, other, wrong); !isInvalid(err) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := l.WaitAll(t.Context(), other, wrong); !isInvalid(err) {
+		if _, err := l.WaitAll(t.Context(), other, wrong); !isInvalid(err) {
 			t.Errorf("WaitAll, %s: %v", name, err)
 		}
 		if d := must(m.Take(t.Context(), Request{Key: "other", Limit: PerHour(5)})); d.Remaining != 5 {
@@ -364,7 +369,7 @@ func TestReserveAllAndWaitAllRefuse(t *testing.T) {
 		t.Errorf("a context that has ended: %v", err)
 	}
 	r, err := ReserveAll(t.Context(), m)
-	if err != nil || !r.Decision().Allowed() || r.Commit(t.Context(), 3) != nil {
+	if err != nil || !r.Decision().Allowed() || r.Commit(t.Context()) != nil || r.Commit(t.Context(), 3) != nil {
 		t.Errorf("no requests: %+v, %v", r, err)
 	}
 	r = must(ReserveAll(t.Context(), m, orgTeamUser("ann")...))

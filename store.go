@@ -13,7 +13,7 @@ import (
 // unavailable or the input is wrong; a denial is a Decision, not an error.
 //
 // A store that does not book ahead returns [ErrNoBooking] for a valid request with MaxWait, and
-// decides nothing.
+// decides nothing. It need not set Start: refunds then name no grant.
 type Store interface {
 	// Take decides one request and charges it if it is granted, or forced.
 	Take(ctx context.Context, r Request) (Decision, error)
@@ -49,8 +49,8 @@ func Granted(rs []Request, ds []Decision) bool {
 	return true
 }
 
-// ValidateStore returns an [InvalidError] for a store that is nil or that no constructor made. It is
-// for implementers of a [Store] around another one.
+// ValidateStore returns an [InvalidError] for a store that is nil or that no constructor made. It
+// is for implementers of a [Store] around another one.
 func ValidateStore(s Store) error {
 	v := reflect.ValueOf(s)
 	m, _ := s.(*Memory)

@@ -17,14 +17,14 @@ import (
 func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(ctx, key, 1) }
 
 // WaitN takes n tokens of key, and waits until they may be used. In this process, the callers for
-// the same key and limits wait in a line: first come, first served, whatever their n. Only the
-// first ones ask the store, shortly before their start time. Between processes no order is
-// promised, but a caller that was denied 16 times books its start time, however far ahead.
+// the same key and limits wait in a line: first come, first served. While tokens are left, several
+// ask at the same time, and a smaller n can then pass first. Only the first ones ask the store,
+// shortly before their start time. Between processes no order is promised, but a caller that was
+// denied 16 times books its start time, however far ahead.
 //
 // If the tokens cannot be used before the deadline of ctx, WaitN returns a [DeadlineError] as soon
-// as that is certain, and nothing is charged. It returns an [InvalidError] for an n below 1, or
-// above what a limit ever grants at once. After an error of the store, the tokens may have been
-// charged.
+// as that is certain, and charges nothing. It returns an [InvalidError] for an n below 1, or above
+// what a limit ever grants at once. After another error, the tokens may be charged.
 //
 // If ctx ends first, WaitN returns the error of ctx at once. A start time that was granted already
 // goes to the next caller with the same n, or is cancelled. If it has come, its tokens are lost.
@@ -41,36 +41,39 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	return err
 }
 
-// WaitAll is [Limiter.WaitN] for requests of any keys, limits and costs, whatever the limits of l:
-// it waits until all are granted together. Callers wait in one line if their requests differ only
-// in cost, each by the same number. With Headroom, nothing is booked ahead. The errors are those of
-// WaitN, and of [ReserveAll] for its requests.
-func (l *Limiter) WaitAll(ctx context.Context, rs ...Request) error {
-	_, err := l.bookingAll(ctx, rs).wait(ctx)
-	return err
+// WaitAll is [Limiter.ReserveWait] for requests of any keys, limits and costs, whatever the limits
+// of l: it waits until all are granted together. Callers wait in one line if their requests differ
+// only in cost, each by the same number. With Headroom, nothing is booked ahead. The errors are
+// those of WaitN, and of [ReserveAll] for its requests.
+func (l *Limiter) WaitAll(ctx context.Context, rs ...Request) (*Reservation, error) {
+	return l.bookingAll(ctx, rs).wait(ctx)
 }
 
 // booking is some requests that are granted together, and may have to wait.
 type booking struct {
 	limiter  *Limiter // its limits do not matter
 	requests []Request
-	err      error // why they cannot be made
+	fixed    *[]Limit // the limits of l, if these are they
+	err      error    // why they cannot be made
 }
+
+var errChanged = errors.New("headgate: the limits have changed")
 
 // booking is for n tokens of key.
 func (l *Limiter) booking(ctx context.Context, key string, n int64) booking {
+	b := booking{limiter: l, fixed: l.fixed.Load(), err: ctx.Err()}
 	if n < 1 {
-		return booking{err: invalid("n", n, "at least 1")}
+		b.err = invalid("n", n, "at least 1")
 	}
-	if err := ctx.Err(); err != nil {
-		return booking{err: err}
+	if b.err != nil {
+		return b
 	}
-	limits, err := l.Limits(ctx, key)
-	rs := make([]Request, len(limits))
-	for i, limit := range limits {
-		rs[i] = Request{Key: key, Limit: limit, Cost: n}
+	var limits []Limit
+	limits, b.err = l.Limits(ctx, key)
+	for _, limit := range limits {
+		b.requests = append(b.requests, Request{Key: key, Limit: limit, Cost: n})
 	}
-	return booking{l, rs, err}
+	return b
 }
 
 func (l *Limiter) bookingAll(ctx context.Context, rs []Request) booking {
@@ -84,7 +87,7 @@ func (l *Limiter) bookingAll(ctx context.Context, rs []Request) booking {
 				"a Cost of at least 1, and no MaxWait, Start, Force or At")}
 		}
 	}
-	return booking{l, slices.Clone(rs), ctx.Err()}
+	return booking{limiter: l, requests: slices.Clone(rs), err: ctx.Err()}
 }
 
 // least returns the least cost and the least capacity of b, or an error if one of its requests is
@@ -115,18 +118,20 @@ func (b booking) wait(ctx context.Context) (*Reservation, error) {
 	}
 	by, _ := ctx.Deadline()
 	start, err := lines.Wait(ctx, k, n, most, by, &asker{b, ctx})
+	if errors.Is(err, errChanged) {
+		return b.limiter.booking(ctx, b.requests[0].Key, n).wait(ctx)
+	}
 	r, _ := start.Grant.(*Reservation)
 	return r, err
 }
 
 // line is what the callers of one line have in common: rs, with what each costs above n.
-func line(rs []Request, n int64) any {
-	if len(rs) == 0 {
-		return nil
+func line(rs []Request, n int64) (k any) {
+	for _, r := range rs {
+		r.Cost -= n
+		k = [2]any{k, r}
 	}
-	r := rs[0]
-	r.Cost -= n
-	return [2]any{r, line(rs[1:], n)}
+	return k
 }
 
 // asker is the [waitline.Store] of a caller of a line.
@@ -138,6 +143,9 @@ type asker struct {
 
 // Ask implements [waitline.Store].
 func (a *asker) Ask(maxWait time.Duration) (answer waitline.Answer, err error) {
+	if a.fixed != nil && a.fixed != a.limiter.fixed.Load() { // by SetLimits
+		return waitline.Answer{Invalid: true}, errChanged
+	}
 	r, err := a.book(a.ctx, maxWait)
 	if answer.Polls = errors.Is(err, ErrNoBooking); answer.Polls {
 		r, err = a.book(a.ctx, 0)

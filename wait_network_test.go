@@ -11,9 +11,8 @@ import (
 
 // many waits for key with n callers again and again, for a time, and returns how many passed.
 func many(l *Limiter, key string, n int, span time.Duration) (passed int64) {
-	ctx, cancel := context.WithTimeout(context.Background(), span)
-	defer cancel()
-	ctx = withoutDeadline{ctx}
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(span, cancel) // no deadline, of which the line would know
 	var all sync.WaitGroup
 	for range n {
 		all.Go(func() {
@@ -26,10 +25,6 @@ func many(l *Limiter, key string, n int, span time.Duration) (passed int64) {
 	time.Sleep(time.Second) // for answers that come late
 	return passed
 }
-
-type withoutDeadline struct{ context.Context }
-
-func (withoutDeadline) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 func (s countingStore) TakeAll(ctx context.Context, rs []Request, ds []Decision) error {
 	s.n.Add(1)
@@ -202,4 +197,52 @@ func TestACancelThatPanics(t *testing.T) {
 		}
 		checkNoLineIsLeft(t, l)
 	})
+}
+
+// Callers that wait when the limits change wait under the new ones, with those that come later.
+func TestLimitsThatChangeWhileCallersWait(t *testing.T) {
+	for _, c := range []struct{ from, to, least, most int64 }{{1, 50, 395, 420}, {50, 1, 55, 70}} {
+		for _, store := range []Store{
+			NewMemorySize(1000), distant(NewMemorySize(1000), 2*time.Millisecond, new(atomic.Int64)),
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				old, young := changeWhileWaiting(t, store, c.from, c.to)
+				if n := old + young; n > c.most || n < c.least || c.to > c.from && old < 100 {
+					t.Errorf("from %d to %d: %d and %d passed", c.from, c.to, old, young)
+				}
+			})
+		}
+	}
+}
+
+// changeWhileWaiting has 100 callers wait for a second, changes the limit, and returns how many of them
+// and of callers that come then pass, until 8 seconds later.
+func changeWhileWaiting(t *testing.T, store Store, from, to int64) (old, young int64) {
+	t.Helper()
+	l := must(NewLimiter(store, PerSecond(from).Burst(1).Named("api")))
+	ctx, leave := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			if l.Wait(ctx, "k") == nil {
+				atomic.AddInt64(&old, 1)
+			}
+		})
+	}
+	time.Sleep(time.Second)
+	if err := l.SetLimits(PerSecond(to).Burst(1).Named("api")); err != nil {
+		t.Error(err)
+	}
+	for range 5 {
+		all.Go(func() {
+			for l.Wait(ctx, "k") == nil {
+				atomic.AddInt64(&young, 1)
+			}
+		})
+	}
+	time.Sleep(8 * time.Second)
+	leave()
+	all.Wait()
+	time.Sleep(time.Minute)
+	return old, young
 }

@@ -51,8 +51,8 @@ type ClientOptions struct {
 // that share the store obey them. The answer is returned unchanged. To retry, make a new call,
 // which waits.
 //
-// A call that could not be sent before its deadline fails at once with DEADLINE_EXCEEDED, and
-// charges nothing.
+// A call that cannot be sent before its deadline fails as soon as that is certain, with
+// DEADLINE_EXCEEDED, and charges nothing.
 //
 // # Retries
 //

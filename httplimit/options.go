@@ -47,9 +47,9 @@ type OptionsOf[R, D any] struct {
 	// its header fields show the limit without that refund. If the requests in progress have
 	// used up the limit, the next one is denied, even if none of them counts in the end.
 	//
-	// Under windows and logs, a late refund gives back nothing that the limit does not hold any more.
-	// Under buckets, requests that are held open until the bucket has refilled can each let their
-	// cost pass once more: limit how long a request may take, or use a [headgate.SlidingLog].
+	// Under a window or a log, a late refund returns only what the limit still counts. Under a
+	// bucket, each request that is held open until the bucket has refilled can let its cost pass
+	// once more: limit how long a request may take, or use a [headgate.SlidingLog].
 	//
 	// A handler that writes nothing has the status 200, and a handler that hijacks the connection
 	// has 101. Informational statuses such as 103 do not matter. A request stays charged if its

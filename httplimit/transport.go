@@ -111,21 +111,21 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 //	client := &http.Client{Transport: transport}
 //
 // Requests of a key are sent in the order in which they came, with three exceptions. Requests that
-// have the same start time, such as those within the burst or after a pause, may change places. If
-// the store does not book ahead ([headgate.ErrNoBooking]), there is no order: each request asks
-// again after a RetryAfter. A request whose start time comes during a pause gives up that start
-// time. When the pause ends, it is sent after all requests that have a start time by then.
+// have the same start time, such as those within the burst or after a pause, may change places. A
+// request that had a start time when a pause began goes to the end of the line. Requests of
+// different costs may change places while tokens are left.
 //
 // A request must be sent before the deadline of its context, which includes the Timeout of the
-// http.Client. If its start time or the end of a pause is later, RoundTrip fails at once with a
-// [headgate.DeadlineError], and charges nothing. A loop that then sends the next request at once
-// uses a whole CPU: end or pause the loop. With Permits, a request that gets no permit before its
-// deadline fails with the error of its context.
+// http.Client. If its start time or the end of a pause is later, RoundTrip fails with a
+// [headgate.DeadlineError] as soon as that is certain, and charges nothing. A loop that then sends
+// the next request at once uses a whole CPU: end or pause the loop. With Permits, a request that
+// gets no permit before its deadline fails with the error of its context.
 //
 // # Pauses
 //
-// A response can ask for a pause; then the next requests of its key wait. Unless the options have a
-// Pause, the first of these fields that asks for one decides:
+// A response can ask for a pause; then the next requests of its key wait. If the options have a
+// Pause that returns more than 0, it decides. Otherwise the first of these fields that asks for a
+// pause decides:
 //
 //   - Retry-After-Ms, or else Retry-After, in seconds or as a date, unless the status is a success
 //     (2xx). A fraction is rounded up. A date may end in UTC or an offset instead of GMT.
@@ -133,9 +133,10 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 //   - In a 429 or 503, unless something remains: reset of RateLimit in draft 7, or RateLimit-Reset
 //     in draft 6, in seconds or as a Unix time.
 //
-// After a 429 without any of these, the key backs off: it pauses for a second, and for twice as
-// long after each further one, up to a minute. Any other response ends the back-off. There is no
-// jitter, because the limits space the requests after a pause.
+// After a 429 in which none of these asks for a pause (also "Retry-After: 0" or a date in the
+// past), the key backs off: it pauses for a second, and for twice as long after each further one,
+// up to a minute. Any other response ends the back-off. There is no jitter, because the limits
+// space the requests after a pause.
 //
 // Dates are compared with the Date of the response. Pauses are kept in the limiter's store, under
 // the limit named "httplimit.pause", so that all processes that share the store obey them. No limit

@@ -66,10 +66,10 @@ type Options struct {
 //
 // Tokens are prefetched for requests of [Store.Take] with a positive cost and no MaxWait, Headroom,
 // Start, At or Force, under token buckets, stepped buckets, fixed windows and calendars whose
-// capacity is at least 16 / PrefetchFraction. All other requests go to the store, where prefetched tokens count
-// as taken. So a request with Headroom is granted only if its cost and its headroom fit into what
-// is left in the store. Sliding windows and logs are not leased: they would forget a charge before
-// its tokens are used.
+// capacity is at least 16 / PrefetchFraction. All other requests go to the store, where prefetched
+// tokens count as taken. So a request with Headroom is granted only if its cost and its headroom
+// fit into what is left in the store. Sliding windows and logs are not leased: they would forget a
+// charge before its tokens are used.
 //
 // A lease goes around a denycache, and a denycache around a fallback: see docs/fleet.md.
 type Store struct {

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -24,6 +25,34 @@ func TestErrorsNameTheURLThatFits(t *testing.T) {
 		{"no MGET", "redis://" + start("--rename-command", "MGET", ""), "a b", "; the server does not let scripts call one of EVALSHA, EVAL, MGET, EXISTS, GET, SET, SETRANGE, PTTL, DEL and TIME: allow them"},
 	} {
 		t.Run(c.name, func(t *testing.T) { checkAdvice(t, c.url+redistest.Patient, c.keys, c.want) })
+	}
+}
+
+// Ping says that a server cannot be used if that is certain, so that headgate serve does not start.
+func TestServersThatCannotBeUsed(t *testing.T) {
+	for _, url := range []string{
+		"redis+cluster://" + redistest.Start(t).Addr,
+		"redis://" + redistest.Start(t, "--rename-command", "EVALSHA", "").Addr,
+		"redis://" + redistest.Start(t, "--rename-command", "EVAL", "").Addr,
+	} {
+		s, err := redisstore.Open(url + redistest.Patient)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if err := s.Ping(t.Context()); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "; ") {
+			t.Errorf("%s: %v; want an ErrUnsupported with advice", url, err)
+		}
+	}
+	s, err := redisstore.Open("redis+proxy://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, err := range s.Scan(t.Context(), "*") {
+		if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "the address of each server") {
+			t.Errorf("keys behind a proxy: %v", err)
+		}
 	}
 }
 

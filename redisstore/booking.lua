@@ -44,48 +44,44 @@ local function before(state, now, capacity, a, b)
   return at, pack('<I1I7', tag, at) .. state:sub(9)
 end
 
--- without returns a log without n tokens of the grant at a time, or without all of them.
-local function without(state, at, n)
-  for place = 17, #state, 9 do
-    local t, count = unpack('<I7I2', state, place)
+-- without returns a log without n tokens of the grant at a time, or without all of them, and its
+-- expiry.
+local function without(log, at, n)
+  for place = 17, #log, 9 do
+    local t, count = unpack('<I7I2', log, place)
     if t == at and count > 0 then
       n = min(n, count)
-      local left = count > n and pack('<I7I2', t, count - n) or ''
-      return state:sub(1, 8) .. pack('<I3', unpack('<I3', state, 9) - n) .. state:sub(12, place - 1)
-        .. left .. state:sub(place + 9)
+      log = log:sub(1, 8) .. pack('<I3', unpack('<I3', log, 9) - n) .. log:sub(12, place - 1)
+        .. (n < count and pack('<I7I2', t, count - n) or '') .. log:sub(place + 9)
+      break
     end
   end
-  return state
+  return log, (unpack('<I5', log, 12))
 end
 
 -- refundlate takes a grant out of the window or the entry that has it. It leaves the time at.
 local function refundlate(limit, value, mark, at, now, r, charge)
   local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
-  local remaining, _, reset = decide(value, now, r.cost, false, capacity, a, b, r.grace)
+  local n, start, state, expires = -r.cost, at - at % a, value, nil
+  local remaining, _, reset = decide(value, now, r.cost, false, capacity, a, b)
   if not remaining then
     return 0, BADSTATE, 0
-  end
-  local n, start, state = -r.cost, at - at % a, value
-  if not charge then -- nothing changes
+  elseif not charge then -- nothing changes
   elseif decide == algorithms[5] then
-    state = without(value, r.cancel, n)
+    state, expires = without(value, r.cancel, n)
   elseif r.cancel > at then -- the grant is not in the state any more
   elseif r.cancel >= start then
     state = value:sub(1, 8) .. pack('<I7', max(unpack('<I7', value, 9) - n, 0)) .. value:sub(16)
   elseif r.cancel >= start - a then
     state = value:sub(1, 15) .. pack('<I7', max(unpack('<I7', value, 16) - n, 0)) .. value:sub(23)
   end
-  remaining, _, reset = decide(state, now, r.cost, false, capacity, a, b, r.grace)
+  remaining, _, reset = decide(state, now, r.cost, false, capacity, a, b)
   if now > r.now then
     remaining, reset = 0, reset + (now - r.now)
   elseif reset == 0 then
     return remaining, 0, reset, charge and ''
   end
-  if not charge or state == value then
-    return remaining, 0, reset
-  end
-  local expires = decide == algorithms[5] and unpack('<I5', state, 12) or nil -- it is shorter
-  return remaining, 0, reset, marked(state, mark), expires
+  return remaining, 0, reset, charge and marked(state, mark), expires
 end
 
 -- refundahead is a refund while time stands at the start at, and stays there: a refund gives

@@ -44,7 +44,8 @@ const commands = "EVALSHA, EVAL, MGET, EXISTS, GET, SET, SETRANGE, PTTL, DEL and
 
 // explain makes an error of the server or the client one line that says what to do.
 func (s *Store) explain(err error) error {
-	if err != nil && redis.HasErrorPrefix(err, "BITS") {
+	if err != nil && (redis.HasErrorPrefix(err, "BITS") ||
+		redis.HasErrorPrefix(err, "This instance has cluster support disabled")) {
 		err = &unusableError{err}
 	}
 	return redisscript.Explain("redisstore", err, s.advices)

@@ -195,6 +195,7 @@ func newClient(u *url.URL, kind string) (client redis.UniversalClient, err error
 	}
 	o.DialerRetries = dialerRetries // which has no parameter
 	o.DisableIdentity = true        // which users with few rights may not send
+	o.PipelinePoolSize = -1         // no connections of their own
 	return redis.NewClient(o), nil
 }
 
@@ -230,6 +231,7 @@ func newSentinel(u *url.URL) (redis.UniversalClient, error) {
 	}
 	o.DialerRetries = cmp.Or(o.DialerRetries, dialerRetries)
 	o.DisableIdentity = o.IdentitySuffix == ""
+	o.PipelinePoolSize = -1
 	return redis.NewFailoverClient(o), nil
 }
 

@@ -65,7 +65,8 @@ func (s *Store) usable() error {
 	case err == nil:
 		err = &unusableError{errors.New("keys are on several servers behind a proxy: use " +
 			scheme(p.client) + "+proxy:// (Options.Proxy), or the address of one server")}
-	case redis.HasErrorPrefix(err, "CROSSSLOT"), redis.HasErrorPrefix(err, "MOVED"):
+	case redis.HasErrorPrefix(err, "CROSSSLOT"), redis.HasErrorPrefix(err, "MOVED"),
+		redis.HasErrorPrefix(err, "unknown command"):
 		err = &unusableError{err}
 	case answered && !redis.HasErrorPrefix(err, "BITS"):
 		p.next.Store(now.Add(probePause).UnixMicro())
@@ -96,11 +97,8 @@ func (s *Store) seenTogether() (int64, error) {
 	return seen[0], nil
 }
 
-// writeProbe writes names by a connection of the client's pool. Its pipelines have another pool.
 func (s *Store) writeProbe(ctx context.Context, names []string) error {
-	conn := s.probe.client.Conn()
-	defer conn.Close()
-	pipe := conn.Pipeline()
+	pipe := s.probe.client.Pipeline()
 	for _, name := range names {
 		_ = pipe.Process(ctx, redisscript.Once(ctx, "set", name, "", "px", probeExpiry))
 	}

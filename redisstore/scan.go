@@ -40,6 +40,10 @@ const scanStep = 500
 // are left out. The sequence ends after an error.
 func (s *Store) Scan(ctx context.Context, match string) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
+		if s.proxy {
+			yield(State{}, &unusableError{errNoScan})
+			return
+		}
 		servers, err := s.clients(ctx)
 		if err != nil {
 			yield(State{}, s.explainScan(err))
@@ -52,6 +56,9 @@ func (s *Store) Scan(ctx context.Context, match string) iter.Seq2[State, error] 
 		}
 	}
 }
+
+var errNoScan = errors.New("redisstore: a proxy does not list keys: use the address of each " +
+	"server behind it")
 
 func (s *Store) explainScan(err error) error {
 	return redisscript.Explain("redisstore", err, advices(s.client, s.prefix, "SCAN and GET"))

@@ -24,8 +24,7 @@ func TestSettlingGoesOnAfterTheContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
+	day := headgate.FixedWindow(10, 24*time.Hour)
 	for name, c := range map[string]struct {
 		store   headgate.Store
 		permits concurrency.Store
@@ -37,46 +36,21 @@ func TestSettlingGoesOnAfterTheContext(t *testing.T) {
 		"observed": {observed, redis, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, limits := range [][]headgate.Limit{
-				{headgate.FixedWindow(10, 24*time.Hour)},
-				{headgate.FixedWindow(10, 24*time.Hour), headgate.PerHour(1).Burst(10)},
-			} {
+			for _, limits := range [][]headgate.Limit{{day}, {day, headgate.PerHour(1).Burst(10)}} {
 				l, err := headgate.NewLimiter(c.store, limits...)
 				if err != nil {
 					t.Fatal(err)
 				}
-				for call, settle := range map[string]func(*headgate.Reservation) error{
-					"Charge": func(*headgate.Reservation) error { return errorOf(l.Charge(ended, "k", 3)) },
-					"Refund": func(*headgate.Reservation) error { return errorOf(l.Refund(ended, "k", 3)) },
-					"Commit": func(r *headgate.Reservation) error { return r.Commit(ended, 2) },
-					"Cancel": func(r *headgate.Reservation) error { return r.Cancel(ended) },
-				} {
-					want := map[string]int64{"Charge": 2, "Refund": 8, "Commit": 8, "Cancel": 10}[call]
-					r, err := l.ReserveNow(t.Context(), "k", 5)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := settle(r); err != nil {
-						t.Errorf("%s: %v", call, err)
-					}
-					if d, err := l.Peek(t.Context(), "k"); err != nil || d.Remaining != want {
-						t.Errorf("after %s, %d remain: %v; want %d", call, d.Remaining, err, want)
-					}
-					if err := l.Reset(t.Context(), "k"); err != nil {
-						t.Fatal(err)
-					}
-				}
-				_, err = l.Allow(ended, "k")
+				settleEach(t, l)
+				_, err = l.Allow(ended(t), "k")
 				if allows := err == nil; allows != c.allows || !allows && !errors.Is(err, context.Canceled) {
 					t.Errorf("Allow: %v", err)
 				}
-				if err := l.Reset(t.Context(), "k"); err != nil {
-					t.Fatal(err)
-				}
+				reset(t, l)
 			}
 			slots := newPermits(t, c.permits, 1)
 			for range 2 {
-				if err := acquirePermit(t, slots).Release(ended); err != nil {
+				if err := acquirePermit(t, slots).Release(ended(t)); err != nil {
 					t.Errorf("Release: %v", err)
 				}
 			}
@@ -84,7 +58,52 @@ func TestSettlingGoesOnAfterTheContext(t *testing.T) {
 	}
 }
 
-func errorOf[T any](_ T, err error) error { return err }
+// settleEach reserves 5 of 10, and settles that in each way.
+func settleEach(t *testing.T, l *headgate.Limiter) {
+	t.Helper()
+	for name, c := range map[string]struct {
+		settle func(context.Context, *headgate.Reservation) error
+		want   int64
+	}{
+		"Charge": {func(ctx context.Context, _ *headgate.Reservation) error {
+			_, err := l.Charge(ctx, "k", 3)
+			return err
+		}, 2},
+		"Refund": {func(ctx context.Context, _ *headgate.Reservation) error {
+			_, err := l.Refund(ctx, "k", 3)
+			return err
+		}, 8},
+		"Commit": {func(ctx context.Context, r *headgate.Reservation) error { return r.Commit(ctx, 2) }, 8},
+		"Cancel": {func(ctx context.Context, r *headgate.Reservation) error { return r.Cancel(ctx) }, 10},
+	} {
+		r, err := l.ReserveNow(t.Context(), "k", 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.settle(ended(t), r); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if d, err := l.Peek(t.Context(), "k"); err != nil || d.Remaining != c.want {
+			t.Errorf("after %s, %d remain: %v; want %d", name, d.Remaining, err, c.want)
+		}
+		reset(t, l)
+	}
+}
+
+// ended returns a context that has ended.
+func ended(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+func reset(t *testing.T, l *headgate.Limiter) {
+	t.Helper()
+	if err := l.Reset(t.Context(), "k"); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // Requests of several keys are reserved, waited for and settled together in Redis, as in memory.
 func TestSeveralKeysWaitTogether(t *testing.T) {
@@ -119,7 +138,7 @@ func TestSeveralKeysWaitTogether(t *testing.T) {
 		}
 		start := time.Now()
 		for range 2 {
-			if err := l.WaitAll(t.Context(), org, user); err != nil {
+			if _, err := l.WaitAll(t.Context(), org, user); err != nil {
 				t.Error(name, err)
 			}
 			org.Cost = 10

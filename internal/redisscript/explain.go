@@ -16,13 +16,16 @@ const closed = "the connection was closed; if this happens on every call, write 
 	"of redis in the URL for a port with TLS, or connect to Redis directly if a proxy such as " +
 	"twemproxy refuses HELLO or scripts"
 
+const password = "the server wants a password: in the URL, write :password@ before the host, or " +
+	"user:password@"
+
 // advices are for the errors of all servers. Before a client has authenticated, a server reads at
 // most ten words, and calls more a protocol error.
 var advices = []Advice{
 	{Prefix: "READONLY", Text: "this is a read-only replica: use the address of its primary"},
 	{Prefix: "OOM", Text: "the server is out of memory: raise its maxmemory"},
-	{Prefix: "Protocol error: unauthenticated", Text: "NOAUTH: the server wants a password"},
-	{Prefix: "NOAUTH", Text: "the server wants a password"},
+	{Prefix: "Protocol error: unauthenticated", Text: "NOAUTH: " + password},
+	{Prefix: "NOAUTH", Text: password},
 	{Prefix: "WRONGPASS", Text: "check the user and the password"},
 	{Prefix: "BITS", Text: "use Redis or Valkey as a 64-bit program"},
 	{Prefix: "MOVED", Text: "this is a node of a Cluster: use a client for a Cluster"},

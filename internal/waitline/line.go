@@ -113,7 +113,8 @@ func (l *line[K]) next(now time.Time) (c *caller, wake time.Time) {
 	bounds, equal, heads, before := l.bounds(), true, 0, int64(0)
 	for c := range l.callers {
 		equal = equal && c.n == l.waiting.Head.n && (heads == 0 || bounds)
-		if heads == maxHeads || !equal && before+c.n > l.room || heads > 0 && c.denials >= patience {
+		books := c.denials >= patience && heads > 0 // when it is the head
+		if heads == maxHeads || books || !equal && before+c.n > l.room {
 			break
 		}
 		if lead := l.lead(c); bounds && lead < math.MaxInt64 {

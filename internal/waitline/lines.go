@@ -2,6 +2,8 @@ package waitline
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,6 +92,18 @@ func (s *Lines[K]) Has(k K) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.of[k] != nil
+}
+
+// Wake has each line ask now, because what it knows of its limits is no longer so.
+func (s *Lines[K]) Wake() {
+	s.mu.Lock()
+	lines := slices.Collect(maps.Values(s.of))
+	s.mu.Unlock()
+	for _, l := range lines {
+		l.mu.Lock()
+		l.last.known = false
+		l.advance(time.Now())
+	}
 }
 
 // line returns the line of k. s is locked.

@@ -128,7 +128,11 @@ func (e *Engine) hold(ctx context.Context, s *scratch, v Verdict) (_ Verdict, er
 		c := &s.enforced[i]
 		granted, err := e.wait(ctx, s.active, c.rule, func(ctx context.Context) error {
 			t := &turn{ctx, since.Add(c.rule.MaxWait)}
-			return e.holds.limiter.WaitAll(t, c.requests(nil)...) //nolint:contextcheck // t has ctx
+			r, err := e.holds.limiter.WaitAll(t, c.requests(nil)...) //nolint:contextcheck // has ctx
+			if err == nil && c.start != nil {
+				*c.start = r.Start()
+			}
+			return err
 		})
 		if err != nil || !granted {
 			return v, err

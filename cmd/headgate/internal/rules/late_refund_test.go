@@ -51,3 +51,24 @@ func TestRefundsAfterTheWindow(t *testing.T) {
 		})
 	}
 }
+
+// A request that was held until its turn names its start, too.
+func TestRefundOfAHeldRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, Options{}, Rule{
+			Name: "a", Limits: []headgate.Limit{headgate.FixedWindow(10, time.Minute)}, MaxWait: 20 * time.Second,
+			Count: Count{Statuses: []int{401}}, Cost: Cost{Fixed: 6},
+		})
+		time.Sleep(50 * time.Second)
+		begin(t, e, &Request{Path: "/"})
+		_, held := begin(t, e, &Request{Path: "/"})
+		if got := left(t, e, "a", "all"); got != 4 || held == nil {
+			t.Fatalf("%d remain in the next window; want 4", got)
+		}
+		time.Sleep(time.Minute)
+		begin(t, e, &Request{Path: "/"})
+		if held.Outcome(t.Context(), 200); left(t, e, "a", "all") != 4 {
+			t.Errorf("%d remain; want 4", left(t, e, "a", "all"))
+		}
+	})
+}

@@ -74,6 +74,9 @@ func WithoutPassword(rawURL string) string {
 	if !ok {
 		return "..." + rawURL[at:]
 	}
-	user, _, _ := strings.Cut(rest, ":")
+	user, _, ok := strings.Cut(rest, ":")
+	if !ok { // it may be a password in the wrong place
+		return scheme + "://..." + rawURL[at:]
+	}
 	return scheme + "://" + user + ":..." + rawURL[at:]
 }

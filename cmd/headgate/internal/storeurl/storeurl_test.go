@@ -13,6 +13,7 @@ func TestWithoutPassword(t *testing.T) {
 		{"redis://h:6379/0", "redis://h:6379/0"},
 		{"redis://u:secret@h:6379", "redis://u:...@h:6379"},
 		{"redis://:secret@h", "redis://:...@h"},
+		{"redis://secret@h", "redis://...@h"}, // a password in the place of the user
 		{"redis+cluster://u:sec:r@et@a:1,b:2", "redis+cluster://u:...@a:1,b:2"},
 		{"u:secret@h", "...@h"},
 		{"memory:", "memory:"},
