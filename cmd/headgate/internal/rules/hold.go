@@ -128,7 +128,7 @@ func (e *Engine) hold(ctx context.Context, s *scratch, v Verdict) (_ Verdict, er
 		c := &s.enforced[i]
 		granted, err := e.wait(ctx, s.active, c.rule, func(ctx context.Context) error {
 			t := &turn{ctx, since.Add(c.rule.MaxWait)}
-			r, err := e.holds.limiter.WaitAll(t, c.requests(nil)...) //nolint:contextcheck // has ctx
+			r, err := e.holds.limiter.WaitAll(t, c.requests(nil)...) //nolint:contextcheck // in t
 			if err == nil && c.start != nil {
 				*c.start = r.Start()
 			}
