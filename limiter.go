@@ -154,7 +154,7 @@ func (l *Limiter) Charge(ctx context.Context, key string, n int64) (Decision, er
 	for i := range b.requests {
 		b.requests[i].Force = true
 	}
-	return l.together(ctx, b.requests)
+	return l.together(ctx, b.requests, make([]Decision, len(b.requests)))
 }
 
 // AllowEach is AllowN with a decision for each limit. If n is 0, it is Peek. It appends the
@@ -223,10 +223,7 @@ func (l *Limiter) take(ctx context.Context, key string, cost int64) (Decision, e
 	}
 	g := l.group(key, limits, cost)
 	defer l.release(g)
-	if err := l.store.TakeAll(ctx, g.requests, g.decisions); err != nil {
-		return Decision{}, err
-	}
-	return Strictest(g.decisions), nil
+	return l.together(ctx, g.requests, g.decisions)
 }
 
 func (l *Limiter) takeOne(
@@ -255,15 +252,14 @@ func AllowAll(ctx context.Context, store Store, rs ...Request) ([]Decision, erro
 	return ds, nil
 }
 
-// together decides rs, and returns the strictest decision.
-func (l *Limiter) together(ctx context.Context, rs []Request) (Decision, error) {
+// together decides rs into ds, and returns the strictest decision.
+func (l *Limiter) together(ctx context.Context, rs []Request, ds []Decision) (Decision, error) {
 	switch len(rs) {
 	case 0:
 		return unlimited, nil
 	case 1:
 		return l.store.Take(ctx, rs[0])
 	}
-	ds := make([]Decision, len(rs))
 	if err := l.store.TakeAll(ctx, rs, ds); err != nil {
 		return Decision{}, err
 	}

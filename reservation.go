@@ -46,13 +46,11 @@ func (l *Limiter) ReserveWait(ctx context.Context, key string, n int64) (*Reserv
 	return l.booking(ctx, key, n).wait(ctx)
 }
 
-// ReserveAll is [Limiter.Reserve] for several requests of any keys, limits and costs, such as one
-// for a user, one for a team and one for an organization. All are granted with one start time, or
-// none is charged. A Cancel that fails for one of them fails for all.
-//
-// It returns an [InvalidError] for requests that [Store.TakeAll] refuses, for a Cost below 1, and
-// for a request with MaxWait, Force or At; [ErrNoBooking] for one with Headroom; and the
-// other errors of Reserve. A redisstore refuses keys that may be on several servers.
+// ReserveAll is [Limiter.Reserve] for requests of any keys, limits and costs, such as a user and
+// its team. All are granted with one start time, or none is charged. A Cancel that fails for one
+// fails for all. It returns the errors of Reserve; an [InvalidError] for a Cost below 1, for a
+// MaxWait, Start, Force or At, and for requests that [Store.TakeAll] refuses; and [ErrNoBooking]
+// for Headroom. A redisstore refuses keys that may be on several servers.
 func ReserveAll(ctx context.Context, store Store, rs ...Request) (*Reservation, error) {
 	l, err := newLimiter(store, nil)
 	if err != nil {
@@ -62,13 +60,15 @@ func ReserveAll(ctx context.Context, store Store, rs ...Request) (*Reservation, 
 }
 
 // reserve books b at most maxWait ahead, and before the deadline of ctx.
-func (b booking) reserve(ctx context.Context, maxWait time.Duration) (r *Reservation, err error) {
-	if _, _, err := b.least(); err != nil {
+func (b booking) reserve(ctx context.Context, maxWait time.Duration) (*Reservation, error) {
+	_, _, err := b.least()
+	if err != nil {
 		return nil, err
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		maxWait = min(maxWait, max(time.Until(deadline), time.Microsecond))
 	}
+	var r *Reservation
 	answered := make(chan struct{})
 	book := func() {
 		defer close(answered)
@@ -92,9 +92,7 @@ func (b booking) reserve(ctx context.Context, maxWait time.Duration) (r *Reserva
 
 // book asks for a start that is at most maxWait ahead. The decision of r is also that of a denial.
 func (b booking) book(ctx context.Context, maxWait time.Duration) (r *Reservation, err error) {
-	if maxWait = min(maxWait, maxAhead); maxWait < time.Microsecond {
-		maxWait = 0
-	}
+	maxWait = min(maxWait, maxAhead).Truncate(time.Microsecond)
 	r = &Reservation{booking: b}
 	rs := slices.Clone(b.requests)
 	for i := range rs {
@@ -102,7 +100,7 @@ func (b booking) book(ctx context.Context, maxWait time.Duration) (r *Reservatio
 			rs[i].Start = &r.start
 		}
 	}
-	d, err := b.limiter.together(context.WithoutCancel(ctx), rs)
+	d, err := b.limiter.together(context.WithoutCancel(ctx), rs, make([]Decision, len(rs)))
 	r.decision, r.due = d, time.Now().Add(d.RetryAfter)
 	if err != nil || d.Within(maxWait) && (d.Allowed() || !d.Unchecked()) {
 		return r, err
@@ -120,6 +118,9 @@ func (r *Reservation) Decision() Decision {
 	d.RetryAfter = r.Delay()
 	return d
 }
+
+// Start returns the start of r by the clock of the store, see [Request.Start], or the zero time.
+func (r *Reservation) Start() time.Time { return r.start }
 
 // Wait waits until the start of r. If ctx ends first, it cancels r, and returns the error of ctx at
 // once.
@@ -145,36 +146,31 @@ func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0
 // beyond the reservation are charged whether or not they fit, see [Limiter.Charge]. It works even
 // if ctx has ended, and takes at most 5 seconds. A Commit of 0 is [Reservation.Cancel].
 func (r *Reservation) Commit(ctx context.Context, used ...int64) error {
-	rs, err := r.changes(used)
-	if err != nil || r.settled.Swap(true) || len(rs) == 0 {
-		return err
+	all, l, late := r.booking.requests, r.booking.limiter, r.Delay() == 0
+	if len(used) != 1 && len(used) != len(all) {
+		return wrong("used", strconv.Itoa(len(used))+" numbers", "1, or one for each request")
 	}
-	ctx, stop := await.Settling(ctx, r.booking.limiter.memory == nil)
-	defer stop()
-	_, err = r.booking.limiter.together(ctx, rs)
-	return err
-}
-
-// changes returns the requests that replace the costs of r by those that were used.
-func (r *Reservation) changes(used []int64) (rs []Request, err error) {
-	if len(used) != 1 && len(used) != len(r.booking.requests) {
-		return nil, wrong("used", strconv.Itoa(len(used))+" numbers", "1, or one for each request")
-	}
-	if n := slices.Min(used); n < 0 {
-		return nil, invalid("used", n, "at least 0")
-	}
-	late := r.Delay() == 0
-	for i, q := range r.booking.requests {
-		n := used[min(i, len(used)-1)] - q.Cost
-		q = Request{Key: q.Key, Limit: q.Limit, Cost: n, Start: &r.start}
-		if n > 0 {
+	var rs []Request
+	for i, q := range all {
+		n := used[min(i, len(used)-1)]
+		if n < 0 {
+			return invalid("used", n, "at least 0")
+		}
+		q = Request{Key: q.Key, Limit: q.Limit, Cost: n - q.Cost, Start: &r.start}
+		if q.Cost > 0 {
 			q.Force, q.Start = true, nil
 		} else if late {
-			q = q.Refund(-n)
+			q = q.Refund(-q.Cost)
 		}
-		if n != 0 {
+		if q.Cost != 0 {
 			rs = append(rs, q)
 		}
 	}
-	return rs, nil
+	if r.settled.Swap(true) || len(rs) == 0 {
+		return nil
+	}
+	ctx, stop := await.Settling(ctx, l.memory == nil)
+	defer stop()
+	_, err := l.together(ctx, rs, make([]Decision, len(rs)))
+	return err
 }

@@ -348,7 +348,7 @@ func TestReserveAllAndWaitAllRefuse(t *testing.T) {
 		if _, err := ReserveAll(t.Context(), m, other, wrong); !isInvalid(err) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := l.WaitAll(t.Context(), other, wrong); !isInvalid(err) {
+		if _, err := l.WaitAll(t.Context(), other, wrong); !isInvalid(err) {
 			t.Errorf("WaitAll, %s: %v", name, err)
 		}
 		if d := must(m.Take(t.Context(), Request{Key: "other", Limit: PerHour(5)})); d.Remaining != 5 {
@@ -368,7 +368,7 @@ func TestReserveAllAndWaitAllRefuse(t *testing.T) {
 		t.Errorf("a context that has ended: %v", err)
 	}
 	r, err := ReserveAll(t.Context(), m)
-	if err != nil || !r.Decision().Allowed() || r.Commit(t.Context(), 3) != nil {
+	if err != nil || !r.Decision().Allowed() || r.Commit(t.Context()) != nil || r.Commit(t.Context(), 3) != nil {
 		t.Errorf("no requests: %+v, %v", r, err)
 	}
 	r = must(ReserveAll(t.Context(), m, orgTeamUser("ann")...))

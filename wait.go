@@ -41,50 +41,42 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	return err
 }
 
-// WaitAll is [Limiter.WaitN] for requests of any keys, limits and costs, whatever the limits of l:
-// it waits until all are granted together. Callers wait in one line if their requests differ only
-// in cost, each by the same number. With Headroom, nothing is booked ahead. It sets each Start that
-// is not nil. The errors are those of WaitN, and of [ReserveAll] for its requests.
-func (l *Limiter) WaitAll(ctx context.Context, rs ...Request) error {
-	r, err := l.bookingAll(ctx, rs).wait(ctx)
-	if err != nil {
-		return err
-	}
-	for i := range rs {
-		if rs[i].Start != nil {
-			*rs[i].Start = r.start
-		}
-	}
-	return nil
+// WaitAll is [Limiter.ReserveWait] for requests of any keys, limits and costs, whatever the limits
+// of l: it waits until all are granted together. Callers wait in one line if their requests differ
+// only in cost, each by the same number. With Headroom, nothing is booked ahead. The errors are
+// those of WaitN, and of [ReserveAll] for its requests.
+func (l *Limiter) WaitAll(ctx context.Context, rs ...Request) (*Reservation, error) {
+	return l.bookingAll(ctx, rs).wait(ctx)
 }
 
 // booking is some requests that are granted together, and may have to wait.
 type booking struct {
-	limiter  *Limiter
+	limiter  *Limiter // its limits do not matter
 	requests []Request
-	fixed    *[]Limit // of the limiter, if it chooses the limits of requests; or nil
+	fixed    *[]Limit // the limits of l, if these are they
 	err      error    // why they cannot be made
 }
 
 // booking is for n tokens of key.
 func (l *Limiter) booking(ctx context.Context, key string, n int64) booking {
-	if n < 1 {
-		return booking{err: invalid("n", n, "at least 1")}
+	b := booking{limiter: l, fixed: l.fixed.Load(), err: ctx.Err()}
+	switch {
+	case n < 1:
+		b.err = invalid("n", n, "at least 1")
+	case b.err != nil:
+	case b.fixed != nil:
+		b.requests = requests(key, n, *b.fixed)
+	default:
+		var limits []Limit
+		limits, b.err = l.choose(ctx, key)
+		b.requests = requests(key, n, limits)
 	}
-	if err := ctx.Err(); err != nil {
-		return booking{err: err}
-	}
-	if fixed := l.fixed.Load(); fixed != nil {
-		return booking{l, requests(key, n, *fixed), fixed, nil}
-	}
-	limits, err := l.choose(ctx, key)
-	return booking{l, requests(key, n, limits), nil, err}
+	return b
 }
 
-func requests(key string, n int64, limits []Limit) []Request {
-	rs := make([]Request, len(limits))
-	for i, limit := range limits {
-		rs[i] = Request{Key: key, Limit: limit, Cost: n}
+func requests(key string, n int64, limits []Limit) (rs []Request) {
+	for _, limit := range limits {
+		rs = append(rs, Request{Key: key, Limit: limit, Cost: n})
 	}
 	return rs
 }
@@ -93,17 +85,14 @@ func (l *Limiter) bookingAll(ctx context.Context, rs []Request) booking {
 	if err := ValidateAll(rs, make([]Decision, len(rs))); err != nil {
 		return booking{err: err}
 	}
-	rs = slices.Clone(rs)
-	for i := range rs {
-		rs[i].Start = nil
-		r := rs[i]
+	for i, r := range rs {
 		plain := Request{Key: r.Key, Limit: r.Limit, Cost: max(r.Cost, 1), Headroom: r.Headroom}
 		if r != plain {
 			return booking{err: wrong("request "+strconv.Itoa(i), "not one that waits",
-				"a Cost of at least 1, and no MaxWait, Force or At")}
+				"a Cost of at least 1, and no MaxWait, Start, Force or At")}
 		}
 	}
-	return booking{l, rs, nil, ctx.Err()}
+	return booking{limiter: l, requests: slices.Clone(rs), err: ctx.Err()}
 }
 
 // least returns the least cost and the least capacity of b, or an error if one of its requests is
@@ -142,13 +131,12 @@ func (b booking) wait(ctx context.Context) (*Reservation, error) {
 }
 
 // line is what the callers of one line have in common: rs, with what each costs above n.
-func line(rs []Request, n int64) any {
-	if len(rs) == 0 {
-		return nil
+func line(rs []Request, n int64) (k any) {
+	for _, r := range rs {
+		r.Cost -= n
+		k = [2]any{k, r}
 	}
-	r := rs[0]
-	r.Cost -= n
-	return [2]any{r, line(rs[1:], n)}
+	return k
 }
 
 // asker is the [waitline.Store] of a caller of a line.
@@ -161,8 +149,7 @@ type asker struct {
 // Ask implements [waitline.Store].
 func (a *asker) Ask(maxWait time.Duration) (answer waitline.Answer, err error) {
 	if fixed := a.limiter.fixed.Load(); a.fixed != nil && a.fixed != fixed { // by SetLimits
-		first := a.requests[0]
-		a.requests, a.fixed = requests(first.Key, first.Cost, *fixed), fixed
+		a.requests, a.fixed = requests(a.requests[0].Key, a.requests[0].Cost, *fixed), fixed
 	}
 	r, err := a.book(a.ctx, maxWait)
 	if answer.Polls = errors.Is(err, ErrNoBooking); answer.Polls {

@@ -217,7 +217,7 @@ func TestWaitAll(t *testing.T) {
 		var mu sync.Mutex
 		wait := func(rs ...Request) {
 			all.Go(func() {
-				if err := l.WaitAll(t.Context(), rs...); err != nil {
+				if _, err := l.WaitAll(t.Context(), rs...); err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
@@ -244,14 +244,14 @@ func TestWaitAll(t *testing.T) {
 
 		soon, cancel := context.WithTimeout(t.Context(), time.Second/2)
 		defer cancel()
-		err := l.WaitAll(soon, requests("ann", 0)...)
+		_, err := l.WaitAll(soon, requests("ann", 0)...)
 		if late, ok := errors.AsType[*DeadlineError](err); !ok || late.Wait != time.Second {
 			t.Errorf("a start after the deadline: %v", err)
 		}
 		if d := must(m.Take(t.Context(), Request{Key: "org", Limit: PerSecond(10)})); d.Remaining != 6 {
 			t.Errorf("after a late start, org: %+v", d)
 		}
-		if err := l.WaitAll(t.Context()); err != nil {
+		if _, err := l.WaitAll(t.Context()); err != nil {
 			t.Errorf("no requests: %v", err)
 		}
 	})
@@ -270,7 +270,7 @@ func TestWaitAllKeepsTheOrderWhateverTheCosts(t *testing.T) {
 				rs := []Request{
 					{Key: "a", Limit: PerSecond(5), Cost: n}, {Key: "b", Limit: PerSecond(50), Cost: n + 20},
 				}
-				if err := l.WaitAll(t.Context(), rs...); err != nil {
+				if _, err := l.WaitAll(t.Context(), rs...); err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
@@ -293,7 +293,7 @@ func TestWaitAllWithHeadroom(t *testing.T) {
 		l := must(NewLimiter(m, limit))
 		must(l.AllowN(t.Context(), "k", 10))
 		start := time.Now()
-		if err := l.WaitAll(t.Context(), Request{Key: "k", Limit: limit, Cost: 1, Headroom: 4}); err != nil {
+		if _, err := l.WaitAll(t.Context(), Request{Key: "k", Limit: limit, Cost: 1, Headroom: 4}); err != nil {
 			t.Error(err)
 		}
 		if d := must(l.Peek(t.Context(), "k")); time.Since(start) != time.Second/2 || d.Remaining != 4 {

@@ -105,8 +105,6 @@ func reset(t *testing.T, l *headgate.Limiter) {
 	}
 }
 
-func errorOf[T any](_ T, err error) error { return err }
-
 // Requests of several keys are reserved, waited for and settled together in Redis, as in memory.
 func TestSeveralKeysWaitTogether(t *testing.T) {
 	for name, store := range map[string]headgate.Store{"memory": headgate.NewMemory(), "redis": newStore(t, newClient(t))} {
@@ -140,7 +138,7 @@ func TestSeveralKeysWaitTogether(t *testing.T) {
 		}
 		start := time.Now()
 		for range 2 {
-			if err := l.WaitAll(t.Context(), org, user); err != nil {
+			if _, err := l.WaitAll(t.Context(), org, user); err != nil {
 				t.Error(name, err)
 			}
 			org.Cost = 10

@@ -129,11 +129,12 @@ func (e *Engine) hold(ctx context.Context, s *scratch, v Verdict) (_ Verdict, er
 		}
 		c := &s.enforced[i]
 		granted, err := e.wait(ctx, s.active, c.rule, func(ctx context.Context) error {
-			t, rs := &turn{ctx, since.Add(c.rule.MaxWait)}, c.requests(nil)
-			for i := range rs {
-				rs[i].Start = c.start
+			t := &turn{ctx, since.Add(c.rule.MaxWait)}
+			r, err := e.holds.limiter.WaitAll(t, c.requests(nil)...) //nolint:contextcheck // in t
+			if err == nil && c.start != nil {
+				*c.start = r.Start()
 			}
-			return e.holds.limiter.WaitAll(t, rs...) //nolint:contextcheck // t has ctx
+			return err
 		})
 		if err != nil || !granted {
 			return v, err
