@@ -130,8 +130,7 @@ func (l *Limiter) Peek(ctx context.Context, key string) (Decision, error) {
 //
 // Refund soon. If a bucket has refilled since the tokens were taken, or their window has ended, a
 // refund can lead to grants of up to n tokens more than the limit. Under windows and logs, the
-// refunds of a [Reservation] cannot, unless the key was reset. Start times that are already booked
-// do not change. Requests that come later can start earlier.
+// refunds of a [Reservation] cannot, unless the key was reset. Booked start times do not change.
 func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, error) {
 	if n < 1 {
 		return Decision{}, invalid("n", n, "at least 1")

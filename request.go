@@ -44,16 +44,14 @@ type Request struct {
 	// error is [ErrNoBooking]: a start time that is booked ahead would take the headroom.
 	Headroom int64
 
-	// Start is nil, or points to a start time by the clock of the store. The store sets it when it
-	// grants a request that is not forced. A refund may name its grant by it; the zero time names
-	// none. The limit must be that of the grant.
+	// Start is nil, or points to a start time by the clock of the store, which sets it when it
+	// grants a request that is not forced. A refund may name its grant, of the same limit, by it.
 	//
 	// Before the start, the refund is a cancel. It fails, with RetryAfter [Never], if a later start
 	// was booked. Otherwise it returns the tokens. Under a bucket or a log, it also frees the start
-	// time, unless an earlier start is ahead: see docs/design/booking.md. Once the start has come,
-	// the refund returns what the limit still counts of the grant. A bucket does not know that:
-	// there, the refund fails if tokens were granted or refunded after the start. See
-	// [Request.Refund]. A refund that is sent twice may return its tokens twice.
+	// time, unless an earlier start is ahead: see docs/design/booking.md. Later, the refund returns
+	// what the limit still counts of the grant. A bucket does not know that: there, it fails if
+	// tokens were granted or refunded since; see [Request.Refund]. Sent twice, it may count twice.
 	Start *time.Time
 
 	// At is the time of the request. Zero means the store's own clock: use it for live traffic, and

@@ -17,10 +17,9 @@ import (
 func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(ctx, key, 1) }
 
 // WaitN takes n tokens of key, and waits until they may be used. In this process, the callers for
-// the same key and limits wait in a line: first come, first served. While tokens are left, several
-// ask at the same time, and a smaller n can then pass first. Only the first ones ask the store,
-// shortly before their start time. Between processes no order is promised, but a caller that was
-// denied 16 times books its start time, however far ahead.
+// the same key and limits wait in a line: first come, first served; while tokens are left, a
+// smaller n can pass first. Only the first ones ask the store, shortly before their start time.
+// Between processes no order is promised, but after 16 denials a caller books its start time.
 //
 // If the tokens cannot be used before the deadline of ctx, WaitN returns a [DeadlineError] as soon
 // as that is certain, and charges nothing. It returns an [InvalidError] for an n below 1, or above
@@ -60,15 +59,12 @@ type booking struct {
 // booking is for n tokens of key.
 func (l *Limiter) booking(ctx context.Context, key string, n int64) booking {
 	b := booking{limiter: l, fixed: l.fixed.Load(), err: ctx.Err()}
-	switch {
-	case n < 1:
+	if n < 1 {
 		b.err = invalid("n", n, "at least 1")
-	case b.err != nil:
-	case b.fixed != nil:
-		b.requests = requests(key, n, *b.fixed)
-	default:
+	}
+	if b.err == nil {
 		var limits []Limit
-		limits, b.err = l.choose(ctx, key)
+		limits, b.err = l.Limits(ctx, key)
 		b.requests = requests(key, n, limits)
 	}
 	return b
