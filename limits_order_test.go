@@ -32,6 +32,7 @@ func TestSetLimitsKeepsTheOrder(t *testing.T) {
 				}
 				wait("young")
 				time.Sleep(20 * time.Second)
+				synctest.Wait()
 				close(passed)
 				if names := slices.Collect(all(passed)); !slices.IsSorted(names) || len(names) != 9 {
 					t.Errorf("%v, %s away: %q", next, trip, names)

@@ -77,7 +77,7 @@ func (b booking) reserve(ctx context.Context, maxWait time.Duration) (*Reservati
 	if b.limiter.memory != nil {
 		book()
 	} else if await.Do(ctx, book) {
-		go func() { //nolint:contextcheck // ctx has ended
+		go func() {
 			if <-answered; err == nil && r.Delay() > 0 {
 				_ = r.Cancel(ctx) // after an error it stays charged
 			}

@@ -246,3 +246,28 @@ func changeWhileWaiting(t *testing.T, store Store, from, to int64) (old, young i
 	time.Sleep(time.Minute)
 	return old, young
 }
+
+// Callers that exchange their starts, because a later one is answered first, ask once each: a second
+// grant would be lost.
+func TestAnAnswerThatOvertakesAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &late{Store: NewMemorySize(1000), took: func(n int64) time.Duration {
+			return time.Duration(20/n) * time.Millisecond
+		}}
+		l := must(NewLimiter(s, FixedWindow(200, time.Hour)))
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				if err := l.WaitN(t.Context(), "k", 40); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		time.Sleep(time.Second)
+		if d := must(l.Peek(t.Context(), "k")); d.Remaining != 120 || s.n.Load() != 3 {
+			t.Errorf("%d of 200 remain after 80, with %d calls", d.Remaining, s.n.Load()-1)
+		}
+	})
+}

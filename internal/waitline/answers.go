@@ -14,21 +14,25 @@ func (l *line[K]) ask(c *caller, planned time.Time) {
 	if !c.by.IsZero() {
 		wait = min(wait, max(time.Until(c.by), 0))
 	}
-	c.asking = true
+	q := &call{of: c}
+	c.asking = q
 	var a Answer
-	l.call(c, func() (err error) {
+	l.call(q, c.store, func() (err error) {
 		a, err = c.store.Ask(wait)
 		return err
 	}, func(err error) {
-		c.asking = false
-		l.answered(c, a, err, planned)
+		q.of.asking = nil
+		l.answered(q.of, a, err, planned)
 	})
 }
 
-// call calls the store of c, and then done. If the store panics, the panic is raised in c, unless
-// c has left.
-func (l *line[K]) call(c *caller, f func() error, done func(error)) {
-	if c.store.Inline() {
+// call is a call of the store, for a caller that may change meanwhile: see assign.
+type call struct{ of *caller }
+
+// call calls store by f, and then done. If that panics, the panic is raised in the caller of q,
+// unless it has left.
+func (l *line[K]) call(q *call, store Store, f func() error, done func(error)) {
+	if store.Inline() {
 		done(f())
 		return
 	}
@@ -39,8 +43,8 @@ func (l *line[K]) call(c *caller, f func() error, done func(error)) {
 			panicked := recover()
 			l.mu.Lock()
 			l.calls--
-			if l.waits(c) {
-				c.panicked = panicked
+			if l.waits(q.of) {
+				q.of.panicked = panicked
 			}
 			done(err)
 			l.advance(time.Now())
@@ -94,7 +98,7 @@ func (l *line[K]) fail(c *caller, err error, invalid bool, planned time.Time) {
 		l.failed = time.Now()
 	case planned.After(l.failed):
 		for c := range l.callers {
-			if !c.asking {
+			if c.asking == nil {
 				l.end(c, err)
 			}
 		}

@@ -48,11 +48,12 @@ type answer struct {
 type caller struct {
 	Links[caller]
 
-	n           int64
-	by          time.Time // its deadline, or zero
-	store       Store
-	place       int64
-	asking, out bool
+	n      int64
+	by     time.Time // its deadline, or zero
+	store  Store
+	place  int64
+	asking *call // or nil
+	out    bool
 
 	denials int
 	wait    time.Duration // when it was denied last
@@ -126,7 +127,7 @@ func (l *line[K]) next(now time.Time) (c *caller, wake time.Time) {
 				return nil, at
 			}
 		}
-		if !c.asking {
+		if c.asking == nil {
 			return c, time.Time{}
 		}
 		heads++
@@ -183,7 +184,7 @@ func (l *line[K]) ring() {
 // refuse ends c if it cannot pass before its deadline, while others that wait before it need so
 // many tokens. What the store does not answer yet may move the bound.
 func (l *line[K]) refuse(c *caller, before int64, now time.Time) bool {
-	if c.by.IsZero() || c.asking || l.calls > 0 {
+	if c.by.IsZero() || c.asking != nil || l.calls > 0 {
 		return false
 	}
 	limit, start := l.paused.limit, l.paused.until

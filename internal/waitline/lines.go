@@ -30,7 +30,7 @@ type Store interface {
 	Ask(maxWait time.Duration) (Answer, error)
 
 	// Cancel gives back a start that is ahead, if the store can. After an error it stays charged.
-	Cancel(Start) error
+	Cancel(s Start) error
 
 	// Inline reports whether the store answers at once.
 	Inline() bool

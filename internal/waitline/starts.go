@@ -28,6 +28,9 @@ func (l *line[K]) assign(b booking) {
 		usable = usable && !l.booked[last].due.After(b.due)
 	}
 	if usable {
+		if q := first.asking; q != nil && b.caller != first { // whose answer is now that of the other
+			first.asking, b.caller.asking, q.of = nil, q, b.caller
+		}
 		b.caller = first
 	} else if !l.waits(b.caller) {
 		l.cancel(b)
@@ -61,7 +64,7 @@ func (l *line[K]) cancel(b booking) {
 	}
 	// The head may be granted now what it was denied.
 	l.last.known = false
-	l.call(b.caller, func() error { return b.store.Cancel(b.start) }, func(error) {
+	l.call(&call{b.caller}, b.store, func() error { return b.store.Cancel(b.start) }, func(error) {
 		l.last.known = false
 	})
 }
