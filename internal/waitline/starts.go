@@ -28,8 +28,8 @@ func (l *line[K]) assign(b booking) {
 		usable = usable && !l.booked[last].due.After(b.due)
 	}
 	if usable {
-		if q := first.asking; q != nil && b.caller != first { // whose answer is now that of the other
-			first.asking, b.caller.asking, q.of = nil, q, b.caller
+		if q := first.asking; q != nil && b.caller != first { // its answer is for the other now
+			first.asking, b.asking, q.of = nil, q, b.caller
 		}
 		b.caller = first
 	} else if !l.waits(b.caller) {
