@@ -119,8 +119,7 @@ func (r *Request) Needs() int64 {
 }
 
 // Refund returns a request that returns n tokens of r, which was granted and whose start has come.
-// Under a bucket, it names no start, so that it never fails: see [Limiter.Refund]. It has no At:
-// set it to the time of the refund where r had one.
+// Under a bucket, it names no start, so that it never fails: see [Limiter.Refund]. It has no At.
 func (r *Request) Refund(n int64) Request {
 	back := Request{Key: r.Key, Limit: r.Limit, Cost: -n, Start: r.Start}
 	if r.Limit.Refill() > 0 {
