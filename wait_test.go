@@ -201,7 +201,7 @@ func TestPlansOfManyLimitsHaveLinesOfTheirOwn(t *testing.T) {
 	})
 }
 
-// Callers wait for several requests together, in one line if these are the same but for their costs.
+// Callers wait for several requests together, in one line if these are the same except for their costs.
 func TestWaitAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemorySize(1000)

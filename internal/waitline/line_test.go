@@ -148,7 +148,7 @@ func TestTheStartOfACallerThatLeaves(t *testing.T) {
 	}
 }
 
-// A caller is told that it is too late when that is certain: when it comes, or when the head is denied.
+// A caller gets its error when it is certain that it is too late: when it comes, or when the head is denied.
 func TestDeadlinesThatCannotBeMet(t *testing.T) {
 	s := &script{}
 	s.answer = func(call int, _ time.Duration) (Answer, error) {
