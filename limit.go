@@ -11,12 +11,12 @@ type Algorithm uint8
 
 // The algorithms. See the constructors of [Limit] for what each one grants.
 const (
-	AlgorithmTokenBucket    = Algorithm(algorithm.TokenBucket)
-	AlgorithmStepped        = Algorithm(algorithm.Stepped)
-	AlgorithmFixedWindow    = Algorithm(algorithm.FixedWindow)
-	AlgorithmSlidingWindow  = Algorithm(algorithm.SlidingWindow)
-	AlgorithmSlidingLog     = Algorithm(algorithm.SlidingLog)
-	AlgorithmCalendarWindow = Algorithm(algorithm.CalendarWindow)
+	AlgorithmTokenBucket        = Algorithm(algorithm.TokenBucket)
+	AlgorithmSteppedTokenBucket = Algorithm(algorithm.Stepped)
+	AlgorithmFixedWindow        = Algorithm(algorithm.FixedWindow)
+	AlgorithmSlidingWindow      = Algorithm(algorithm.SlidingWindow)
+	AlgorithmSlidingLog         = Algorithm(algorithm.SlidingLog)
+	AlgorithmCalendarWindow     = Algorithm(algorithm.CalendarWindow)
 )
 
 var algorithmNames = [...]string{
@@ -58,7 +58,7 @@ func PerMinute(n int64) Limit { return Per(n, time.Minute) }
 // PerHour is a token bucket that refills n tokens each hour; see [Per].
 func PerHour(n int64) Limit { return Per(n, time.Hour) }
 
-// PerDay is a token bucket that refills n tokens each 24 hours; see [Per].
+// PerDay is a token bucket that refills n tokens each 24 hours; see [Per]. For dates: [Daily].
 func PerDay(n int64) Limit { return Per(n, 24*time.Hour) }
 
 // Per is a token bucket: n tokens flow in evenly over each period, and a request is

@@ -25,7 +25,7 @@ func TestConstructors(t *testing.T) {
 		{PerSecond(3_000_000).Burst(1), AlgorithmTokenBucket, 1, 3_000_000, time.Second, 3, 1, "3000000/s burst 1"},
 		{PerMinute(100).Burst(20), AlgorithmTokenBucket, 20, 100, time.Minute, 1, 600_000, "100/m burst 20"},
 		{PerMinute(100).Burst(20), AlgorithmTokenBucket, 20, 100, time.Minute, 1, 600_000, "100/m burst 20"},
-		{SteppedTokenBucket(5, time.Hour).Burst(20), AlgorithmStepped, 20, 5, time.Hour, 0, 0, "5/h burst 20 stepped"},
+		{SteppedTokenBucket(5, time.Hour).Burst(20), AlgorithmSteppedTokenBucket, 20, 5, time.Hour, 0, 0, "5/h burst 20 stepped"},
 		{FixedWindow(7, 15*time.Minute), AlgorithmFixedWindow, 7, 0, 15 * time.Minute, 0, 0, "7/15m fixed-window"},
 		{SlidingWindow(7, 36*time.Hour), AlgorithmSlidingWindow, 7, 0, 36 * time.Hour, 0, 0, "7/36h sliding-window"},
 		{SlidingLog(7, 1500*time.Millisecond), AlgorithmSlidingLog, 7, 0, 1500 * time.Millisecond, 0, 0, "7/1500ms sliding-log"},
@@ -48,7 +48,7 @@ func TestConstructors(t *testing.T) {
 
 func TestAlgorithmNames(t *testing.T) {
 	for a, want := range map[Algorithm]string{
-		0: "none", AlgorithmTokenBucket: "token-bucket", AlgorithmStepped: "stepped", AlgorithmFixedWindow: "fixed-window",
+		0: "none", AlgorithmTokenBucket: "token-bucket", AlgorithmSteppedTokenBucket: "stepped", AlgorithmFixedWindow: "fixed-window",
 		AlgorithmSlidingWindow: "sliding-window", AlgorithmSlidingLog: "sliding-log", AlgorithmCalendarWindow: "calendar-window", 7: "none", 255: "none",
 	} {
 		if a.String() != want {

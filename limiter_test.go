@@ -281,7 +281,7 @@ func changeLimits(t *testing.T, what string, from, to Limit, used int64) {
 	}
 	want := max(to.Capacity()-used, 0)
 	switch to.Algorithm() {
-	case AlgorithmTokenBucket, AlgorithmStepped: // the fraction that is used, rounded up to whole tokens
+	case AlgorithmTokenBucket, AlgorithmSteppedTokenBucket: // the fraction that is used, rounded up to whole tokens
 		want = to.Capacity() * (from.Capacity() - used) / from.Capacity()
 	default:
 		if from.Period() != to.Period() { // another limit

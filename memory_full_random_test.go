@@ -45,7 +45,7 @@ func newFullStore(t *testing.T, seed uint64, limit Limit) *fullStore {
 	f.bounds = make(map[Limit]Limit)
 	for _, l := range f.limits {
 		f.bounds[l] = l
-		if l.Algorithm() == AlgorithmStepped { // keys that share a slot share its steps
+		if l.Algorithm() == AlgorithmSteppedTokenBucket { // keys that share a slot share its steps
 			f.bounds[l] = Per(l.Refill(), l.Period()).Burst(l.Capacity() + l.Refill()).Named("bound-" + fmt.Sprint(l == limit))
 		}
 	}

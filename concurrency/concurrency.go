@@ -84,15 +84,15 @@ func (l *Limiter) TTL() time.Duration { return l.ttl }
 // If a permit was acquired although Acquire returned an error, it is released in the background or
 // expires.
 func (l *Limiter) Acquire(ctx context.Context, key string) (*Permit, Decision, error) {
-	return l.AcquireLeaving(ctx, key, 0)
+	return l.AcquireWithHeadroom(ctx, key, 0)
 }
 
-// AcquireLeaving is [Limiter.Acquire], but denies unless at least headroom permits of key stay
+// AcquireWithHeadroom is [Limiter.Acquire], but denies unless at least headroom permits of key stay
 // free. So callers of several classes share the permits: critical callers leave 0, and batch jobs
 // leave some. A caller gets no permit while only headroom permits, or fewer, are free. If headroom
 // is the limit or more, RetryAfter is [headgate.Never]. A negative headroom is a
 // [headgate.InvalidError].
-func (l *Limiter) AcquireLeaving(
+func (l *Limiter) AcquireWithHeadroom(
 	ctx context.Context, key string, headroom int64,
 ) (*Permit, Decision, error) {
 	if headroom < 0 {

@@ -19,7 +19,7 @@ func TestPermitsWithHeadroom(t *testing.T) {
 	var last *concurrency.Permit
 	acquire := func(headroom int64, times int) (granted int) {
 		for range times {
-			p, d, err := l.AcquireLeaving(t.Context(), "k", headroom)
+			p, d, err := l.AcquireWithHeadroom(t.Context(), "k", headroom)
 			if err != nil || d.Limit != 10 || (p != nil) != d.Allowed() {
 				t.Fatal(p, d, err)
 			}
@@ -47,12 +47,12 @@ func TestPermitsWithHeadroom(t *testing.T) {
 		t.Error("one permit is free: a caller that leaves one got it, or a critical one did not")
 	}
 	for _, headroom := range []int64{10, 11, math.MaxInt64} {
-		p, d, err := l.AcquireLeaving(t.Context(), "another", headroom)
+		p, d, err := l.AcquireWithHeadroom(t.Context(), "another", headroom)
 		if p != nil || err != nil || d.RetryAfter != headgate.Never {
 			t.Errorf("headroom %d of 10: %v, %+v, %v", headroom, p, d, err)
 		}
 	}
-	_, _, err = l.AcquireLeaving(t.Context(), "k", -1)
+	_, _, err = l.AcquireWithHeadroom(t.Context(), "k", -1)
 	if e, ok := errors.AsType[*headgate.InvalidError](err); !ok || e.Field != "headroom" {
 		t.Errorf("headroom -1: %v", err)
 	}

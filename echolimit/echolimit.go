@@ -7,7 +7,7 @@
 //	e := echo.New()
 //	e.Use(limit)
 //
-// [NewStore] makes a store for Echo's own RateLimiter instead.
+// [NewRateLimiterStore] makes a store for Echo's own RateLimiter instead.
 package echolimit
 
 import (
@@ -70,9 +70,9 @@ func New(l *headgate.Limiter, o Options) (echo.MiddlewareFunc, error) {
 	}, nil
 }
 
-// NewStore makes a store for [middleware.RateLimiter]. That middleware chooses the key and the
+// NewRateLimiterStore makes a store for [middleware.RateLimiter]. That middleware chooses the key and the
 // response. It denies if the store fails. Allowed and denied responses get all header fields.
-func NewStore(l *headgate.Limiter) middleware.RateLimiterStore { return store{l} }
+func NewRateLimiterStore(l *headgate.Limiter) middleware.RateLimiterStore { return store{l} }
 
 type store struct{ limiter *headgate.Limiter }
 

@@ -69,7 +69,7 @@ func TestStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := echo.New()
-	e.Use(middleware.RateLimiter(echolimit.NewStore(l)))
+	e.Use(middleware.RateLimiter(echolimit.NewRateLimiterStore(l)))
 	e.GET("/", func(c *echo.Context) error { return c.String(http.StatusOK, "ok") })
 	for i, want := range []int{200, 200, 429} {
 		w := httptest.NewRecorder()
@@ -78,7 +78,7 @@ func TestStore(t *testing.T) {
 			t.Errorf("request %d: %d %v", i, w.Code, w.Header())
 		}
 	}
-	old := echolimit.NewStore(l)
+	old := echolimit.NewRateLimiterStore(l)
 	if allowed, err := old.Allow("k"); !allowed || err != nil {
 		t.Errorf("%t, %v", allowed, err)
 	}

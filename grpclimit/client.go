@@ -43,7 +43,7 @@ type ClientOptions struct {
 	Waited func(fullMethod string, d time.Duration)
 }
 
-// Client has the interceptors of a client: a call waits until its limits allow it, and until the
+// ClientInterceptors are those of a client: a call waits until its limits allow it, and until the
 // pauses that the server asked for are over.
 //
 // An answer RESOURCE_EXHAUSTED with a RetryInfo asks for a pause: the next calls with the same key
@@ -61,14 +61,14 @@ type ClientOptions struct {
 // answers UNAVAILABLE, 11 calls become 55. The service config can also come from the resolver. So
 // give the connection [grpc.WithDisableRetry]. With it, grpc-go repeats a call only if no server
 // has processed it.
-type Client struct {
+type ClientInterceptors struct {
 	options ClientOptions
 	pauses  pause.Pauses[string]
 }
 
 // NewClient makes the interceptors of a client. It returns a [headgate.InvalidError] if l is nil or
 // the options are invalid.
-func NewClient(l *headgate.Limiter, o ClientOptions) (*Client, error) {
+func NewClient(l *headgate.Limiter, o ClientOptions) (*ClientInterceptors, error) {
 	if o.WhenStoreFails > httplimit.Open {
 		return nil, &headgate.InvalidError{
 			Field: "WhenStoreFails", Value: strconv.Itoa(int(o.WhenStoreFails)),
@@ -78,7 +78,7 @@ func NewClient(l *headgate.Limiter, o ClientOptions) (*Client, error) {
 	if o.Key == nil {
 		o.Key = func(_ context.Context, target, _ string) string { return "grpc:" + target }
 	}
-	c := &Client{options: o, pauses: pause.Pauses[string]{
+	c := &ClientInterceptors{options: o, pauses: pause.Pauses[string]{
 		Max: o.MaxPause, Open: o.WhenStoreFails == httplimit.Open,
 		Observe: o.Observe, Waited: o.Waited,
 	}}
@@ -89,7 +89,7 @@ func NewClient(l *headgate.Limiter, o ClientOptions) (*Client, error) {
 }
 
 // Unary is a grpc.UnaryClientInterceptor.
-func (c *Client) Unary(
+func (c *ClientInterceptors) Unary(
 	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
@@ -104,7 +104,7 @@ func (c *Client) Unary(
 
 // Stream is a grpc.StreamClientInterceptor that waits before a stream begins. If a later
 // interceptor returns an error and no stream, this error asks for no pause.
-func (c *Client) Stream(
+func (c *ClientInterceptors) Stream(
 	ctx context.Context, description *grpc.StreamDesc, conn *grpc.ClientConn, method string,
 	streamer grpc.Streamer, options ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
@@ -118,7 +118,7 @@ func (c *Client) Stream(
 
 // wait waits until a call may be sent, and returns a status if it may not. The function keeps the
 // pause that the error of the call asks for.
-func (c *Client) wait(
+func (c *ClientInterceptors) wait(
 	ctx context.Context, conn *grpc.ClientConn, method string, message any,
 ) (answered func(error), err error) {
 	cost := int64(1)

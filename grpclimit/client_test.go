@@ -23,7 +23,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-func newClient(t testing.TB, l *headgate.Limiter, o grpclimit.ClientOptions) *grpclimit.Client {
+func newClient(
+	t testing.TB, l *headgate.Limiter, o grpclimit.ClientOptions,
+) *grpclimit.ClientInterceptors {
 	t.Helper()
 	c, err := grpclimit.NewClient(l, o)
 	if err != nil {
@@ -43,7 +45,7 @@ func exhausted(pause time.Duration) error {
 
 // caller calls a method over an interceptor, without a network, and notes when it was sent.
 type caller struct {
-	client *grpclimit.Client
+	client *grpclimit.ClientInterceptors
 	conn   *grpc.ClientConn
 	answer error
 	start  time.Time

@@ -57,14 +57,14 @@ func (r request) RemoteAddr() string {
 	return ""
 }
 
-// Server has the interceptors of a server.
-type Server struct {
+// ServerInterceptors are those of a server.
+type ServerInterceptors struct {
 	decider *httplimit.Decider[*Call, func(*Call, []headgate.Decision) error]
 }
 
 // New makes the interceptors of a server. It returns a [headgate.InvalidError] if l is nil or the
 // options are invalid.
-func New(l *headgate.Limiter, o Options) (*Server, error) {
+func New(l *headgate.Limiter, o Options) (*ServerInterceptors, error) {
 	if o.Key == nil {
 		o.Key = Key(httplimit.RemoteAddress)
 	}
@@ -75,7 +75,7 @@ func New(l *headgate.Limiter, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{d}, nil
+	return &ServerInterceptors{d}, nil
 }
 
 // Exhausted returns the status RESOURCE_EXHAUSTED with the RetryInfo of the longest wait. There is
@@ -91,7 +91,7 @@ func Exhausted(_ *Call, denied []headgate.Decision) error {
 }
 
 // Unary is a grpc.UnaryServerInterceptor that limits unary calls.
-func (s *Server) Unary(
+func (s *ServerInterceptors) Unary(
 	ctx context.Context, message any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
 ) (response any, err error) {
 	err = s.serve(&Call{info.FullMethod, message, ctx}, func() error {
@@ -102,8 +102,8 @@ func (s *Server) Unary(
 }
 
 // Stream is a grpc.StreamServerInterceptor that limits how many streams begin. A stream that has
-// begun may carry any number of messages; see [Server.Messages].
-func (s *Server) Stream(
+// begun may carry any number of messages; see [ServerInterceptors.Messages].
+func (s *ServerInterceptors) Stream(
 	service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
 ) error {
 	return s.serve(&Call{info.FullMethod, nil, stream.Context()}, func() error {
@@ -112,7 +112,7 @@ func (s *Server) Stream(
 }
 
 // serve calls the handler of c if c passes. A panic of the handler leaves c charged.
-func (s *Server) serve(c *Call, handler func() error) error {
+func (s *ServerInterceptors) serve(c *Call, handler func() error) error {
 	fields := make(map[string][]string, 6)
 	v, err := s.decide(c, fields)
 	md := make(metadata.MD, len(fields))
@@ -135,7 +135,7 @@ func (s *Server) serve(c *Call, handler func() error) error {
 // Messages is a grpc.StreamServerInterceptor that limits the messages that a stream receives, and
 // not the stream. For a denied message, RecvMsg returns an error, which the handler should return.
 // Every message counts, whatever the status of the stream. No metadata reports these limits.
-func (s *Server) Messages(
+func (s *ServerInterceptors) Messages(
 	service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
 ) error {
 	return handler(service, &messages{stream, s, info.FullMethod})
@@ -143,7 +143,7 @@ func (s *Server) Messages(
 
 type messages struct {
 	grpc.ServerStream
-	server     *Server
+	server     *ServerInterceptors
 	fullMethod string
 }
 
@@ -157,7 +157,9 @@ func (m *messages) RecvMsg(message any) error {
 }
 
 // decide decides c, and returns the error of a call that does not pass.
-func (s *Server) decide(c *Call, fields map[string][]string) (httplimit.Verdict, error) {
+func (s *ServerInterceptors) decide(
+	c *Call, fields map[string][]string,
+) (httplimit.Verdict, error) {
 	v := s.decider.Decide(c.ctx, c, fields)
 	switch {
 	case v.Status == 0:

@@ -111,7 +111,7 @@ func dial(t testing.TB, address string, options ...grpc.DialOption) *grpc.Client
 }
 
 // limited are the options of a server with the interceptors of limits.
-func limited(s *grpclimit.Server) []grpc.ServerOption {
+func limited(s *grpclimit.ServerInterceptors) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(s.Unary), grpc.ChainStreamInterceptor(s.Stream),
 	}
@@ -134,7 +134,7 @@ func newLimiter(t testing.TB, store headgate.Store, limits ...string) *headgate.
 	return limiter
 }
 
-func newServer(t testing.TB, l *headgate.Limiter, o grpclimit.Options) *grpclimit.Server {
+func newServer(t testing.TB, l *headgate.Limiter, o grpclimit.Options) *grpclimit.ServerInterceptors {
 	t.Helper()
 	s, err := grpclimit.New(l, o)
 	if err != nil {

@@ -156,7 +156,7 @@ func untilMore(d *headgate.Decision) (wait time.Duration, known bool) {
 	case headgate.AlgorithmTokenBucket:
 		micros, _ := refillTime(d.Limit, after)
 		return d.ResetAfter - time.Duration(micros)*time.Microsecond, true
-	case headgate.AlgorithmStepped:
+	case headgate.AlgorithmSteppedTokenBucket:
 		return d.ResetAfter - time.Duration(after/d.Limit.Refill())*d.Limit.Period(), true
 	case headgate.AlgorithmFixedWindow, headgate.AlgorithmCalendarWindow:
 		return d.ResetAfter, true

@@ -69,7 +69,7 @@ func window(l headgate.Limit) int64 {
 		if micros, rest = refillTime(l, l.Capacity()); rest > 0 {
 			micros++
 		}
-	case headgate.AlgorithmStepped:
+	case headgate.AlgorithmSteppedTokenBucket:
 		micros *= ceilDiv(l.Capacity(), l.Refill())
 	}
 	return ceilDiv(micros, 1_000_000)

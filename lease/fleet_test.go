@@ -76,7 +76,7 @@ func (i *ideal) use(at, n int64) (over int64) {
 		if at/period != i.last/period {
 			i.used = 0
 		}
-	case headgate.AlgorithmStepped: // which may grant a step more in an interval
+	case headgate.AlgorithmSteppedTokenBucket: // which may grant a step more in an interval
 		full += refill * period
 		i.used = max(i.used-(at-i.last)*refill, 0)
 	default:

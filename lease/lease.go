@@ -140,10 +140,8 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 
 // prefetchable reports whether r may be decided by prefetched tokens.
 func prefetchable(r *headgate.Request) bool {
-	a := r.Limit.Algorithm()
 	return r.Cost > 0 && !r.Force && int64(r.MaxWait)|r.Headroom == 0 && r.Start == nil &&
-		r.At.IsZero() &&
-		(a == headgate.AlgorithmTokenBucket || a == headgate.AlgorithmStepped || window(r.Limit))
+		r.At.IsZero() && (r.Limit.Refill() > 0 || window(r.Limit))
 }
 
 // spend decides r by prefetched tokens, if there are enough.

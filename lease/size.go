@@ -48,7 +48,7 @@ func drainLimit(l headgate.Limit, n int64) headgate.Limit {
 // its capacity.
 func refillTime(l headgate.Limit, n int64) time.Duration {
 	refill, period := l.Rate()
-	if l.Algorithm() == headgate.AlgorithmStepped { // one step more than whole periods may come
+	if l.Algorithm() == headgate.AlgorithmSteppedTokenBucket { // one step more may come
 		if n -= n % refill; n == 0 {
 			return 0
 		}
@@ -60,7 +60,7 @@ func refillTime(l headgate.Limit, n int64) time.Duration {
 // inflow returns how many tokens flow into a bucket within d, and one more at most: what remains in
 // a bucket is rounded down.
 func inflow(l headgate.Limit, d time.Duration) int64 {
-	if l.Algorithm() == headgate.AlgorithmStepped {
+	if l.Algorithm() == headgate.AlgorithmSteppedTokenBucket {
 		return min(int64(d/l.Period())+1, l.Capacity()/l.Refill()+1) * l.Refill()
 	}
 	n := math.Ceil(float64(d) / float64(l.Period()) * float64(l.Refill()))

@@ -221,7 +221,7 @@ func newBound(limits []headgate.Limit) *bound {
 	step := new(big.Rat)
 	for _, l := range limits {
 		refill := big.NewRat(l.Refill(), l.Capacity())
-		if l.Algorithm() == headgate.AlgorithmStepped && refill.Cmp(step) > 0 {
+		if l.Algorithm() == headgate.AlgorithmSteppedTokenBucket && refill.Cmp(step) > 0 {
 			step = refill
 		}
 		speed := new(big.Rat).Mul(refill, big.NewRat(1, l.Period().Microseconds()))

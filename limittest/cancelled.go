@@ -67,7 +67,7 @@ func (c *cancelled) exact() bool {
 	switch c.limit.Algorithm() {
 	case headgate.AlgorithmTokenBucket, headgate.AlgorithmSlidingLog:
 		return true
-	case headgate.AlgorithmStepped:
+	case headgate.AlgorithmSteppedTokenBucket:
 		return 2*c.limit.Refill() < c.limit.Capacity()
 	default:
 		return false

@@ -32,7 +32,7 @@ func (s *state) left(l headgate.Limit, t int64) int64 {
 	case headgate.AlgorithmTokenBucket:
 		_, unit := rate(l)
 		return l.Capacity() - ceilDiv(s.missing(l, t), unit)
-	case headgate.AlgorithmStepped:
+	case headgate.AlgorithmSteppedTokenBucket:
 		missing, _ := s.stepped(l, t)
 		return l.Capacity() - missing
 	case headgate.AlgorithmFixedWindow:
@@ -143,7 +143,7 @@ func (s *state) clean(l headgate.Limit, t int64) bool {
 	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
 		return s.missing(l, t) == 0
-	case headgate.AlgorithmStepped:
+	case headgate.AlgorithmSteppedTokenBucket:
 		missing, _ := s.stepped(l, t)
 		return missing == 0
 	case headgate.AlgorithmFixedWindow:
@@ -184,7 +184,7 @@ func (s *state) charged(l headgate.Limit, t, cost int64) state {
 	case headgate.AlgorithmTokenBucket:
 		_, unit := rate(l)
 		next.used = s.missing(l, t) + cost*unit
-	case headgate.AlgorithmStepped:
+	case headgate.AlgorithmSteppedTokenBucket:
 		next.used, next.step = s.stepped(l, t)
 		next.used += cost
 	case headgate.AlgorithmCalendarWindow:
@@ -204,7 +204,7 @@ func (s *state) refunded(l headgate.Limit, t, n int64) state {
 	case headgate.AlgorithmTokenBucket:
 		_, unit := rate(l)
 		next.used = lowered(s.missing(l, t), n, unit)
-	case headgate.AlgorithmStepped:
+	case headgate.AlgorithmSteppedTokenBucket:
 		next.used, next.step = s.stepped(l, t)
 		next.used = lowered(next.used, n, 1)
 	case headgate.AlgorithmFixedWindow:
@@ -266,7 +266,7 @@ func (s *state) cancelled(l headgate.Limit, now, n int64) state {
 	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
 		next.empty(now)
-	case headgate.AlgorithmStepped:
+	case headgate.AlgorithmSteppedTokenBucket:
 		next.stepBack(now)
 	case headgate.AlgorithmFixedWindow, headgate.AlgorithmSlidingWindow:
 		next.at = max(now, windowStart(l, s.at))
@@ -287,7 +287,7 @@ func (s *state) otherNumbers(l headgate.Limit) bool {
 		_, before := rate(s.limit)
 		_, unit := rate(l)
 		return s.limit.Capacity()*before != l.Capacity()*unit
-	case headgate.AlgorithmStepped:
+	case headgate.AlgorithmSteppedTokenBucket:
 		return s.limit != l
 	default:
 		return false

@@ -15,7 +15,7 @@ func (s *state) forced(l headgate.Limit, t, cost int64) state {
 	case headgate.AlgorithmTokenBucket:
 		_, unit := rate(l)
 		next.used = raised(s.missing(l, t), cost, unit, most)
-	case headgate.AlgorithmStepped:
+	case headgate.AlgorithmSteppedTokenBucket:
 		next.used, next.step = s.stepped(l, t)
 		next.used = raised(next.used, cost, 1, most)
 	case headgate.AlgorithmCalendarWindow:
@@ -40,7 +40,7 @@ func mostUsed(l headgate.Limit) int64 {
 	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
 		return 1<<52 - 1
-	case headgate.AlgorithmStepped:
+	case headgate.AlgorithmSteppedTokenBucket:
 		return max(l.Capacity(), raised(0, (1<<52-1)/period, min(l.Refill(), 1000), 1<<52-1))
 	case headgate.AlgorithmFixedWindow, headgate.AlgorithmCalendarWindow:
 		return 1<<53 - 1

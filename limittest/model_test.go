@@ -73,7 +73,7 @@ func (s *ticks) tick() {
 	switch {
 	case s.limit.Algorithm() == headgate.AlgorithmTokenBucket:
 		s.level += s.limit.Refill()
-	case s.limit.Algorithm() == headgate.AlgorithmStepped && s.age%s.period == 0:
+	case s.limit.Algorithm() == headgate.AlgorithmSteppedTokenBucket && s.age%s.period == 0:
 		s.level += s.limit.Refill() * s.period
 	}
 	s.level = min(s.level, s.limit.Capacity()*s.period)

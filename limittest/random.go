@@ -11,7 +11,7 @@ import (
 
 var algorithms = []headgate.Algorithm{
 	headgate.AlgorithmTokenBucket,
-	headgate.AlgorithmStepped,
+	headgate.AlgorithmSteppedTokenBucket,
 	headgate.AlgorithmFixedWindow,
 	headgate.AlgorithmSlidingWindow,
 	headgate.AlgorithmSlidingLog,
@@ -73,7 +73,7 @@ func newLimit(a headgate.Algorithm, capacity, refill int64, period time.Duration
 	switch a {
 	case headgate.AlgorithmTokenBucket:
 		return headgate.Per(refill, period).Burst(capacity)
-	case headgate.AlgorithmStepped:
+	case headgate.AlgorithmSteppedTokenBucket:
 		return headgate.SteppedTokenBucket(refill, period).Burst(capacity)
 	case headgate.AlgorithmFixedWindow:
 		return headgate.FixedWindow(capacity, period)

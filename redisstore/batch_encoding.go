@@ -173,7 +173,7 @@ func numbers(l headgate.Limit, now int64) (a, b int64) {
 		return start.UnixMicro(), int64(first<<26 + second) // see calendar_window.lua
 	case headgate.AlgorithmTokenBucket:
 		return algorithm.Fraction(l.Refill(), l.Period().Microseconds())
-	case headgate.AlgorithmStepped:
+	case headgate.AlgorithmSteppedTokenBucket:
 		return l.Refill(), l.Period().Microseconds()
 	default:
 		return l.Period().Microseconds(), 0

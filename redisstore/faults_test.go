@@ -135,7 +135,7 @@ func bound(l headgate.Limit, s span, restarts []span) int64 {
 	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
 		return extra + capacity + l.Refill()*took/period
-	case headgate.AlgorithmStepped:
+	case headgate.AlgorithmSteppedTokenBucket:
 		return extra + capacity + l.Refill()*(took/period+1)
 	case headgate.AlgorithmSlidingLog:
 		return extra + capacity*(took/period+1)

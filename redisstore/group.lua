@@ -17,8 +17,8 @@ local function answer(r, remaining, retry, reset, state, expires)
   answers[#answers + 1] = pack('<I7i7I7', remaining, retry, reset)
 end
 
--- leaving decides r. With a headroom, r is charged only if cost and headroom fit.
-local function leaving(r, charge)
+-- with_headroom decides r. With a headroom, r is charged only if cost and headroom fit.
+local function with_headroom(r, charge)
   if r.headroom > 0 then
     local cost = r.cost
     r.cost = max(cost, 1) + r.headroom
@@ -37,7 +37,7 @@ end
 local function together(group)
   local wait, patience, granted, verdicts = 0, MAX, true, {}
   for i, r in ipairs(group) do
-    verdicts[i] = {leaving(r, false)}
+    verdicts[i] = {with_headroom(r, false)}
     prolong(r)
     if not values[r.k] and not changed[r.k] and call('EXISTS', KEYS[r.k]) == 1 then
       verdicts[i] = {0, WRONGTYPE, 0}
@@ -56,7 +56,7 @@ local function together(group)
       answer(r, slow(r, true))
     elseif granted then
       r.after = wait > 0 and r.cost > 0 and r.now + wait or 0
-      answer(r, leaving(r, true))
+      answer(r, with_headroom(r, true))
     else
       answer(r, spread(verdicts[i], 1, 3))
     end
@@ -90,7 +90,7 @@ slowly = function(place, what, k, l, cost, charge)
       group = nil
     end
   else
-    answer(r, leaving(r, not r.peeks))
+    answer(r, with_headroom(r, not r.peeks))
   end
   return place, group ~= nil
 end

@@ -160,11 +160,11 @@ const (
 )
 
 var stateSizes = [...]int{
-	headgate.AlgorithmTokenBucket:    27,
-	headgate.AlgorithmStepped:        48,
-	headgate.AlgorithmFixedWindow:    20,
-	headgate.AlgorithmSlidingWindow:  27,
-	headgate.AlgorithmCalendarWindow: 20,
+	headgate.AlgorithmTokenBucket:        27,
+	headgate.AlgorithmSteppedTokenBucket: 48,
+	headgate.AlgorithmFixedWindow:        20,
+	headgate.AlgorithmSlidingWindow:      27,
+	headgate.AlgorithmCalendarWindow:     20,
 }
 
 // decodeUsed decodes the state of a limit, and returns false if it is none.
@@ -185,7 +185,7 @@ func (s *State) decodeUsed(value string) bool {
 	switch s.Algorithm {
 	case headgate.AlgorithmTokenBucket:
 		s.Full = decodeNumber(value[15:22])
-	case headgate.AlgorithmStepped:
+	case headgate.AlgorithmSteppedTokenBucket:
 		s.Full = decodeNumber(value[22:29])
 	}
 	s.Changed = time.UnixMicro(decodeNumber(value[1:8]))

@@ -18,12 +18,12 @@ var files embed.FS
 
 // parts names the file of each algorithm. Its function has the same name, without underscores.
 var parts = [...]string{
-	headgate.AlgorithmTokenBucket:    "token_bucket",
-	headgate.AlgorithmStepped:        "stepped_token_bucket",
-	headgate.AlgorithmFixedWindow:    "fixed_window",
-	headgate.AlgorithmSlidingWindow:  "sliding_window",
-	headgate.AlgorithmSlidingLog:     "sliding_log",
-	headgate.AlgorithmCalendarWindow: "calendar_window",
+	headgate.AlgorithmTokenBucket:        "token_bucket",
+	headgate.AlgorithmSteppedTokenBucket: "stepped_token_bucket",
+	headgate.AlgorithmFixedWindow:        "fixed_window",
+	headgate.AlgorithmSlidingWindow:      "sliding_window",
+	headgate.AlgorithmSlidingLog:         "sliding_log",
+	headgate.AlgorithmCalendarWindow:     "calendar_window",
 }
 
 // algorithms is a set of algorithms: bit a stands for algorithm a, bit 0 for the slow path, and the

@@ -129,7 +129,7 @@ func most(l headgate.Limit, d time.Duration) int64 {
 	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
 		return l.Capacity() + micros*l.Refill()/l.Period().Microseconds()
-	case headgate.AlgorithmStepped:
+	case headgate.AlgorithmSteppedTokenBucket:
 		return l.Capacity() + l.Refill()*(periods+1)
 	case headgate.AlgorithmSlidingLog:
 		return l.Capacity() * (periods + 1)

@@ -37,7 +37,7 @@ func (l *Rule) Take(k Account, o Order, charge bool) (next Account, v Verdict, c
 
 func (l *Rule) take(k Account, o Order, charge bool) (next Account, v Verdict, changed bool) {
 	if o.Needs > 0 {
-		if v = l.leaving(k, o); !v.Granted() {
+		if v = l.withHeadroom(k, o); !v.Granted() {
 			return k, v, false
 		}
 	}
@@ -61,8 +61,8 @@ func (l *Rule) take(k Account, o Order, charge bool) (next Account, v Verdict, c
 	}
 }
 
-// leaving decides whether what o needs remains.
-func (l *Rule) leaving(k Account, o Order) Verdict {
+// withHeadroom decides whether what o needs remains.
+func (l *Rule) withHeadroom(k Account, o Order) Verdict {
 	o.Cost, o.Needs = o.Needs, 0
 	_, v, _ := l.take(k, o, false)
 	return v

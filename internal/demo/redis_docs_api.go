@@ -82,7 +82,7 @@ func (l *lane) carryOver(ctx context.Context, store headgate.Store, to headgate.
 	l.mu.Lock()
 	from := l.limit
 	l.mu.Unlock()
-	if from.Algorithm() == headgate.AlgorithmStepped {
+	if from.Algorithm() == headgate.AlgorithmSteppedTokenBucket {
 		return nil
 	}
 	peeked, err := l.limiter.Peek(ctx, key)

@@ -16,7 +16,7 @@ func Limit(l headgate.Limit) string {
 	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
 		return rate(l.Refill(), l.Period()) + burst(l)
-	case headgate.AlgorithmStepped:
+	case headgate.AlgorithmSteppedTokenBucket:
 		return fmt.Sprintf("headgate.SteppedTokenBucket(%d, %s)", l.Refill(), every) + burst(l)
 	case headgate.AlgorithmFixedWindow:
 		return fmt.Sprintf("headgate.FixedWindow(%d, %s)", l.Capacity(), every)

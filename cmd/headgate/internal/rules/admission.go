@@ -70,7 +70,7 @@ func (s *scratch) permit(ctx context.Context, c *charge) (free bool, err error) 
 	if l == nil || s.admission == nil {
 		return true, nil
 	}
-	p, _, err := l.AcquireLeaving(ctx, PermitKey(c.rule.Name, c.key),
+	p, _, err := l.AcquireWithHeadroom(ctx, PermitKey(c.rule.Name, c.key),
 		partOf(c.percent, c.rule.Permits))
 	if p == nil && err == nil && c.percent == 0 && c.rule.holds() {
 		p, err = s.waitForPermit(ctx, c, l)
