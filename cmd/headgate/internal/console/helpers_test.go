@@ -60,8 +60,7 @@ func newConsole(t testing.TB, redis *redisstore.Store, tokens ...string) *consol
 	}
 	engine.Use(set)
 	api := httpapi.New(httpapi.Options{
-		Store: store, Permits: concurrency.NewMemory(), Rules: engine, Overrides: table,
-		Observe: func(rules.Event) {},
+		Engine: engine, Permits: concurrency.NewMemory(), Overrides: table,
 	}, httpapi.Settings{Tokens: tokens})
 	var h *Handler
 	limiter := envoy.New(store, nil, envoy.Options{

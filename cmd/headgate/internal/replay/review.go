@@ -122,7 +122,7 @@ func (s *server) decide(
 	ctx context.Context, q *rules.Request, at time.Time,
 ) (rules.Verdict, error) {
 	s.clock.at = at
-	return s.engine.Decide(ctx, q)
+	return s.engine.Match(q).Decide(ctx)
 }
 
 // reviewing compares the decisions of two revisions. It counts by client.

@@ -86,7 +86,7 @@ func TestReviewDecidesAsServe(t *testing.T) { //nolint:gocognit // one log after
 					time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"), addr, q.Method, q.Host, path+"?q=1")
 				var denied [2]string
 				for i, e := range engines {
-					v, err := e.Decide(t.Context(), &q)
+					v, err := e.Match(&q).Decide(t.Context())
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -17,7 +17,7 @@ import (
 
 func begin(t testing.TB, e *Engine, q *Request) (Verdict, *Admission) {
 	t.Helper()
-	v, w, err := e.Begin(t.Context(), q)
+	v, w, err := e.Match(q).Begin(t.Context())
 	if err != nil || v.Allowed != (w != nil) {
 		t.Fatal(v, w, err)
 	}
@@ -92,7 +92,7 @@ func TestPanicReleasesPermits(t *testing.T) {
 					t.Errorf("recovered %v", p)
 				}
 			}()
-			_, _, _ = e.Begin(t.Context(), &Request{Path: "/"})
+			_, _, _ = e.Match(&Request{Path: "/"}).Begin(t.Context())
 		}()
 		if n := permits.Keys(); n != 0 {
 			t.Errorf("%s: %d keys have permits after the panic", rule, n)
@@ -197,7 +197,7 @@ func TestPermitsFail(t *testing.T) {
 	var seen recorder
 	e := New(headgate.NewMemory(), failingPermits{}, Options{Observe: seen.observe})
 	e.Use(newSet(t, Rule{Name: "one", Permits: 1}))
-	if _, w, err := e.Begin(t.Context(), &Request{Path: "/"}); !errors.Is(err, errDown) || w != nil {
+	if _, w, err := e.Match(&Request{Path: "/"}).Begin(t.Context()); !errors.Is(err, errDown) || w != nil {
 		t.Errorf("%v, %v", w, err)
 	}
 	if got := seen.since(); got != "one error" {

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -36,107 +37,205 @@ const (
 	Ban                   // an override bans the key
 )
 
-// decide decides the charges of s: first those of rules that enforce, all or none, and then those
-// of each rule in shadow.
-func (e *Engine) decide(ctx context.Context, s *scratch) (Verdict, error) {
-	v, err := e.guarded(ctx, s)
+// Decide answers q, without permits: see [Question.Begin]. Rules whose cost is in the response
+// take their estimate. An error means that the store is unavailable.
+func (q *Question) Decide(ctx context.Context) (Verdict, error) {
+	defer q.free()
+	return q.decide(ctx)
+}
+
+// decide asks the rules that enforce, and then those in shadow, whose cost depends on the verdict.
+func (q *Question) decide(ctx context.Context) (Verdict, error) {
+	failed, err := q.enforce(ctx)
 	if err != nil {
+		q.fail(failed, err)
 		return Verdict{}, err
 	}
-	e.decideShadow(ctx, s, &v)
+	v := q.verdict()
+	q.observe()
+	counts := q.countsDenial(&v)
+	if counts {
+		q.countDenial(ctx)
+	}
+	q.decideShadow(ctx, counts)
 	return v, nil
 }
 
-func (e *Engine) enforce(ctx context.Context, s *scratch) (Verdict, error) {
-	if v, banned := e.banned(s.enforced); banned {
-		return v, nil
+// enforce asks the rules that can deny, in steps: the first step that denies is the last. It returns
+// the part that failed with an error.
+func (q *Question) enforce(ctx context.Context) (part, error) {
+	denied := q.bans()
+	if denied && !q.named {
+		return nobody, nil
 	}
-	if v, denied, err := e.permitsOf(ctx, s); denied || err != nil {
-		return v, err
+	if err := q.take(ctx, guards, true); err != nil {
+		return guards, err
 	}
-	v, err := e.take(ctx, s.enforced, s.group(s.enforced))
-	if err == nil && !v.Allowed && len(s.active.waiting) > 0 {
-		v, err = e.hold(ctx, s, v)
+	if denied || !q.fit(guards) {
+		return enforces, q.peekOthers(ctx)
 	}
-	e.refuse(s.enforced, &v, err)
-	if v.Allowed {
-		e.grant(s.enforced, v.Decisions)
+	if denied, err := q.acquire(ctx); denied || err != nil {
+		return nobody, err
 	}
-	return v, err
+	if err := q.take(ctx, enforces, false); err != nil {
+		return enforces, err
+	}
+	q.granted = headgate.Granted(q.requests, q.decisions)
+	if q.granted || !q.order.Hold || len(q.active.waiting) == 0 {
+		return enforces, nil
+	}
+	return enforces, q.hold(ctx)
 }
 
-// take decides the requests of charges together.
-func (e *Engine) take(
-	ctx context.Context, charges []charge, requests []headgate.Request,
-) (Verdict, error) {
-	var ds []headgate.Decision
-	if len(requests) > 0 {
-		ds = make([]headgate.Decision, len(requests))
+// bans reports whether a ban denies q.
+func (q *Question) bans() (denied bool) {
+	for i := range q.asks {
+		a := &q.asks[i]
+		a.banned = a.banned && a.cost >= 0
+		a.asked = a.banned
+		denied = denied || a.banned && a.cost > 0 && a.part() != shadows
 	}
-	if err := Take(ctx, e.store, requests, ds); err != nil {
-		return Verdict{}, err
-	}
-	return verdict(charges, ds), nil
+	return denied
 }
 
-// verdict returns what ds, the decisions of charges, mean together.
-func verdict(charges []charge, ds []headgate.Decision) Verdict {
-	v := Verdict{Allowed: true, Decisions: ds}
-	for i := range charges {
-		c := &charges[i]
-		d := c.strictest(ds)
-		if !c.allowed(d) && (v.Allowed || d.RetryAfter > v.RetryAfter) {
-			v.Allowed, v.Rule, v.Reason, v.RetryAfter = false, c.rule.Name, Limits, d.RetryAfter
+// take asks the store for one part of q together, or whether it would grant it.
+func (q *Question) take(ctx context.Context, p part, peeks bool) error {
+	q.requests = q.requests[:0]
+	for i := range q.asks {
+		a := &q.asks[i]
+		if a.part() != p || a.banned {
+			continue
 		}
+		cost := a.cost
+		if peeks {
+			cost = min(cost, 0)
+		}
+		a.note(q)
+		q.requests = a.appendRequests(q.requests, cost, q.order)
+	}
+	if len(q.requests) == 0 {
+		q.decisions = nil
+		return nil
+	}
+	q.decisions = make([]headgate.Decision, len(q.requests))
+	if err := take(ctx, q.engine.store, q.requests, q.decisions); err != nil {
+		return err
+	}
+	q.distribute(p)
+	return nil
+}
+
+// note lets the start of a grant be noted, if it may be settled later.
+func (a *ask) note(q *Question) {
+	if a.start == nil && (q.order.Settle || q.admission != nil && a.rule.settles()) {
+		a.start = new(time.Time)
+	}
+}
+
+// distribute gives the asks of a part their decisions.
+func (q *Question) distribute(p part) {
+	rest := q.decisions
+	for i := range q.asks {
+		a := &q.asks[i]
+		if a.part() == p && !a.banned {
+			n := len(a.limits)
+			a.asked, a.decisions, rest = true, rest[:n:n], rest[n:]
+		}
+	}
+}
+
+// peekOthers tells a program, which names its keys, what the others would have decided.
+func (q *Question) peekOthers(ctx context.Context) error {
+	if !q.named {
+		return nil
+	}
+	decided := q.decisions
+	err := q.take(ctx, enforces, true)
+	q.decisions = decided
+	return err
+}
+
+// fit reports whether all asks of a part fit.
+func (q *Question) fit(p part) bool {
+	for i := range q.asks {
+		if a := &q.asks[i]; a.part() == p && !a.fits(0) {
+			return false
+		}
+	}
+	return true
+}
+
+// verdict returns what the rules that enforce have decided together.
+func (q *Question) verdict() Verdict {
+	v := Verdict{Allowed: q.granted, Decisions: q.decisions}
+	for i := range q.asks {
+		a := &q.asks[i]
+		if a.part() == shadows || a.fits(q.order.MaxWait) || v.Allowed {
+			continue
+		}
+		if wait := a.strictest().RetryAfter; v.Reason == None || wait > v.RetryAfter {
+			v.Rule, v.Reason, v.RetryAfter = a.rule.Name, a.reason(), wait
+		}
+	}
+	if v.Reason > Limits {
+		v.Decisions = nil
 	}
 	return v
 }
 
-// refuse observes which of charges denied, or that err kept them from deciding.
-func (e *Engine) refuse(charges []charge, v *Verdict, err error) {
-	for i := range charges {
-		c := &charges[i]
+// reason is why a, which does not fit, denies.
+func (a *ask) reason() Reason {
+	switch {
+	case a.banned:
+		return Ban
+	case a.full:
+		return Permits
+	}
+	return Limits
+}
+
+// observe observes what the rules that enforce have decided. If a rule denies, those that would
+// have granted are not observed.
+func (q *Question) observe() {
+	for i := range q.asks {
+		a := &q.asks[i]
 		switch {
-		case err != nil:
-			e.observe(c, Failed, headgate.Decision{}, err)
-		case v.Allowed:
-			return
-		default:
-			if d := c.strictest(v.Decisions); !c.allowed(d) {
-				e.observe(c, Denied, d, nil)
-			}
+		case a.part() == shadows:
+		case a.asked && !a.fits(q.order.MaxWait):
+			q.engine.observe(a, Denied, nil)
+		case q.granted:
+			a.granted = true
+			q.engine.observe(a, Allowed, nil)
 		}
 	}
 }
 
-// grant notes and observes that charges were granted.
-func (e *Engine) grant(charges []charge, ds []headgate.Decision) {
-	for i := range charges {
-		c := &charges[i]
-		c.granted = true
-		e.observe(c, Allowed, c.strictest(ds), nil)
+// fail observes that err kept a part of q from deciding. The rules that a program asks fail all.
+func (q *Question) fail(p part, err error) {
+	for i := range q.asks {
+		if a := &q.asks[i]; a.part() == p || q.named {
+			q.engine.observe(a, Failed, err)
+		}
 	}
 }
 
-// banned returns the denial of the first key that is banned.
-func (e *Engine) banned(charges []charge) (Verdict, bool) {
-	for i := range charges {
-		c := &charges[i]
-		if !c.banned {
-			continue
-		}
-		wait := headgate.Never
-		if !c.until.IsZero() {
-			wait = max(time.Until(c.until), time.Second)
-		}
-		e.observe(c, Denied, headgate.Decision{RetryAfter: wait}, nil)
-		return Verdict{Rule: c.rule.Name, Reason: Ban, RetryAfter: wait}, true
+// observe reports an event. A program that peeks or refunds makes none.
+func (e *Engine) observe(a *ask, o Outcome, err error) {
+	if e.options.Observe == nil || a.rule.Name == "" || a.rule.Mode == Off || a.silent {
+		return
 	}
-	return Verdict{}, false
+	event := Event{
+		Rule: &a.rule.Rule, Request: a.request, Key: a.key, Cost: a.cost, Outcome: o, Err: err,
+		Banned: a.banned && o == Denied,
+	}
+	if err == nil {
+		event.Decision = a.strictest()
+	}
+	e.options.Observe(event)
 }
 
-// Take decides any number of requests together, in one trip.
-func Take(
+// take decides any number of requests together, in one trip.
+func take(
 	ctx context.Context, s headgate.Store, rs []headgate.Request, ds []headgate.Decision,
 ) (err error) {
 	switch len(rs) {
@@ -149,22 +248,19 @@ func Take(
 	return s.TakeAll(ctx, rs, ds)
 }
 
-// allowed reports whether c is granted by d, the strictest of its decisions.
-func (c *charge) allowed(d headgate.Decision) bool { return len(c.limits) == 0 || d.Allowed() }
-
-// strictest returns the strictest of the decisions of c.
-func (c *charge) strictest(ds []headgate.Decision) headgate.Decision {
-	if len(c.limits) == 0 {
-		return headgate.Decision{}
-	}
-	return headgate.Strictest(ds[c.first : c.first+len(c.limits)])
-}
-
-func (e *Engine) observe(c *charge, o Outcome, d headgate.Decision, err error) {
-	if e.options.Observe != nil {
-		e.options.Observe(Event{
-			Rule: &c.rule.Rule, Request: c.request, Key: c.key, Cost: c.cost,
-			Outcome: o, Decision: d, Banned: c.banned && o == Denied, Err: err,
-		})
+// together calls f for asks at the same time, so that what they ask the store shares a trip.
+func (q *Question) together(
+	ctx context.Context, asks []*ask, f func(*Question, context.Context, *ask),
+) {
+	switch len(asks) {
+	case 0:
+	case 1:
+		f(q, ctx, asks[0])
+	default:
+		var all sync.WaitGroup
+		for _, a := range asks {
+			all.Go(func() { f(q, ctx, a) })
+		}
+		all.Wait()
 	}
 }

@@ -117,7 +117,7 @@ func TestBlockedChargesNothing(t *testing.T) {
 		t.Error("the fallback allows")
 	}
 	e.store = failing{}
-	if _, err := e.Decide(t.Context(), q); err == nil {
+	if _, err := e.Match(q).Decide(t.Context()); err == nil {
 		t.Error("no error")
 	}
 	if e.store = store; left(t, e, "guard", "all") != 1 {
@@ -128,14 +128,14 @@ func TestBlockedChargesNothing(t *testing.T) {
 	leave() // a client that has left is counted
 	e.store = refusing{store}
 	for range 3 {
-		if _, err := e.Decide(ctx, q); err != nil {
+		if _, err := e.Match(q).Decide(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := seen.since(); got != "calls allowed, guard allowed, calls denied, guard denied" {
+	if got := seen.since(); got != "guard allowed, calls allowed, calls denied, guard denied" {
 		t.Error(got)
 	}
-	if v, err := e.DecideRule(t.Context(), "guard", q); err != nil || v.Allowed {
+	if v, err := decideRule(t, e, "guard", q); err != nil || v.Allowed {
 		t.Errorf("%+v, %v", v, err)
 	}
 }
@@ -160,7 +160,7 @@ func TestDenialThatIsNotCounted(t *testing.T) {
 	for range 2 {
 		decide(t, e, &Request{Path: "/"})
 	}
-	if got := seen.since(); got != "calls allowed, guard allowed, calls denied, guard error" {
+	if got := seen.since(); got != "guard allowed, calls allowed, calls denied, guard error" {
 		t.Error(got)
 	}
 }

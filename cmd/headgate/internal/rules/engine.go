@@ -18,8 +18,9 @@ type Engine struct {
 	permits concurrency.Store
 	options Options
 	active  atomic.Pointer[active]
-	scratch sync.Pool // of *scratch
 	holds   holds
+
+	questions sync.Pool // of *Question
 
 	using sync.Mutex      // of what follows
 	set   *Set            // as it was given to Use
@@ -98,7 +99,7 @@ func New(store headgate.Store, permits concurrency.Store, o Options) *Engine {
 	}
 	e := &Engine{store: store, permits: permits, options: o, set: &Set{}}
 	e.holds = newHolds(store)
-	e.scratch.New = func() any { return new(scratch) }
+	e.questions.New = func() any { return new(Question) }
 	e.active.Store(&active{Set: e.set})
 	return e
 }
@@ -138,30 +139,6 @@ func (e *NoRuleError) Error() string {
 	return fmt.Sprintf("rules: there is no rule %q", e.Name)
 }
 
-// Decide decides q by all rules that match it, together. A rule whose cost is in the response takes
-// its estimate. Permits are not acquired: see [Engine.Begin]. An error means that the store is
-// unavailable.
-func (e *Engine) Decide(ctx context.Context, q *Request) (Verdict, error) {
-	s := e.prepare()
-	defer e.free(s)
-	s.match(q)
-	return e.decide(ctx, s)
-}
-
-// DecideRule decides q by one rule, whether or not the rule matches it. It returns a [NoRuleError]
-// if there is no such rule.
-func (e *Engine) DecideRule(ctx context.Context, name string, q *Request) (Verdict, error) {
-	s := e.prepare()
-	defer e.free(s)
-	r := s.active.byName[name]
-	if r == nil {
-		return Verdict{}, &NoRuleError{Name: name}
-	}
-	t := newTarget(q)
-	s.add(r, &t)
-	return e.decide(ctx, s)
-}
-
 // Terms are what a rule says about one of its keys, after overrides.
 type Terms struct {
 	Rule    *Rule // the caller must not change it
@@ -179,10 +156,10 @@ func (e *Engine) Terms(rule, key string) (Terms, error) {
 	if r == nil {
 		return Terms{}, &NoRuleError{Name: rule}
 	}
-	c := e.charge(r, key, 1)
+	a := e.ask(r, key)
 	return Terms{
-		Rule: &r.Rule, Mode: r.Mode, Limits: c.limits, Permits: r.Permits,
-		Banned: c.banned, Until: c.until,
+		Rule: &r.Rule, Mode: r.Mode, Limits: a.limits, Permits: r.Permits,
+		Banned: a.banned, Until: a.until,
 	}, nil
 }
 
@@ -198,5 +175,24 @@ func (t *Terms) StateLimits() []headgate.Limit {
 	return limits
 }
 
-// PermitKey is the key under which permits of a rule are kept for a key of the rule.
-func PermitKey(rule, key string) string { return rule + " " + key }
+// Reset puts a key of a rule back in its initial state, under all limits that [Terms.StateLimits]
+// lists, and returns the key. After an error of the store, some may have been reset. Other errors
+// are those of [Question.Ask].
+func (e *Engine) Reset(ctx context.Context, rule, key string) (string, error) {
+	q := e.Question(Order{})
+	defer q.free()
+	if err := q.Ask(Ask{Rule: rule, Key: key}); err != nil {
+		return key, err
+	}
+	key = q.asks[0].key
+	t, err := e.Terms(rule, key)
+	if err != nil {
+		return key, err
+	}
+	for _, l := range t.StateLimits() {
+		if err := e.store.Reset(ctx, key, l); err != nil {
+			return key, err
+		}
+	}
+	return key, nil
+}

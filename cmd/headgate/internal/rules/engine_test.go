@@ -61,7 +61,7 @@ func per(n int64) []headgate.Limit { return []headgate.Limit{headgate.PerHour(n)
 
 func decide(t testing.TB, e *Engine, q *Request) Verdict {
 	t.Helper()
-	v, err := e.Decide(t.Context(), q)
+	v, err := e.Match(q).Decide(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,13 +226,23 @@ func TestCost(t *testing.T) {
 	}
 }
 
+// decideRule decides q by one rule.
+func decideRule(t *testing.T, e *Engine, rule string, q *Request) (Verdict, error) {
+	t.Helper()
+	asked, err := e.MatchRule(rule, q)
+	if err != nil {
+		return Verdict{}, err
+	}
+	return asked.Decide(t.Context())
+}
+
 func TestDecideRule(t *testing.T) {
 	e := newEngine(t, Options{},
 		Rule{Name: "login", Match: Match{Path: "/login"}, Key: []KeyPart{{Source: "ip"}}, Limits: per(5)},
 		Rule{Name: "trial", Limits: per(1), Mode: Shadow},
 		Rule{Name: "off", Limits: per(1), Mode: Off})
 	q := &Request{Path: "/", Client: netip.MustParseAddr("192.0.2.1")}
-	if v, err := e.DecideRule(t.Context(), "login", q); err != nil || v.Decisions[0].Remaining != 4 {
+	if v, err := decideRule(t, e, "login", q); err != nil || v.Decisions[0].Remaining != 4 {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if got := left(t, e, "login", "ip:192.0.2.1"); got != 4 {
@@ -240,14 +250,14 @@ func TestDecideRule(t *testing.T) {
 	}
 	for _, rule := range []string{"trial", "off"} {
 		for range 2 {
-			if v, err := e.DecideRule(t.Context(), rule, q); err != nil || !v.Allowed {
+			if v, err := decideRule(t, e, rule, q); err != nil || !v.Allowed {
 				t.Errorf("%s: %+v, %v", rule, v, err)
 			}
 		}
 	}
 	var missing *NoRuleError
 	for _, err := range []error{
-		func() error { _, err := e.DecideRule(t.Context(), "none", q); return err }(),
+		func() error { _, err := decideRule(t, e, "none", q); return err }(),
 		func() error { _, err := e.Terms("none", "all"); return err }(),
 	} {
 		if !errors.As(err, &missing) || err.Error() != `rules: there is no rule "none"` {
@@ -288,7 +298,7 @@ func TestStoreFails(t *testing.T) {
 		t.Errorf("a rule in shadow denies: %+v", v)
 	}
 	e.Use(newSet(t, Rule{Name: "r", Limits: per(1)}))
-	if v, err := e.Decide(t.Context(), &Request{Path: "/"}); !errors.Is(err, errDown) || v.Allowed {
+	if v, err := e.Match(&Request{Path: "/"}).Decide(t.Context()); !errors.Is(err, errDown) || v.Allowed {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if got := seen.since(); got != "trial error, r error" {
@@ -304,25 +314,12 @@ func TestAllocations(t *testing.T) {
 	e := newEngine(t, Options{Observe: func(Event) {}}, list...)
 	q := &Request{Method: "GET", Host: "h:80", Path: "/x/y", Client: netip.MustParseAddr("192.0.2.1")}
 	got := testing.AllocsPerRun(1000, func() {
-		if v, err := e.Decide(t.Context(), q); err != nil || !v.Allowed {
+		if v, err := e.Match(q).Decide(t.Context()); err != nil || !v.Allowed {
 			t.Fatal(v, err)
 		}
 	})
 	if got > 3 { // the context, the key, the decisions
 		t.Errorf("%v allocations a decision, want at most 3", got)
-	}
-}
-
-// What a decision leaves for the next one holds no key of a client, also beyond its length.
-func TestFreeKeepsNoKeys(t *testing.T) {
-	t.Parallel()
-	var e Engine
-	s := &scratch{requests: slices.Repeat([]headgate.Request{{Key: "ip:192.0.2.1"}}, 4)[:1]}
-	e.free(s)
-	for i, r := range s.requests[:cap(s.requests)] {
-		if r.Key != "" {
-			t.Errorf("request %d of the scratch still has the key %q", i, r.Key)
-		}
 	}
 }
 
@@ -332,16 +329,15 @@ func TestPoolKeepsNothing(t *testing.T) {
 	e := newEngine(t, Options{},
 		Rule{Name: "guard", Limits: per(9), Count: Count{Denied: true}},
 		Rule{Name: "calls", Limits: per(9)}, Rule{Name: "trial", Limits: per(9), Mode: Shadow})
-	s := e.prepare()
-	s.match(&Request{Path: "/"})
-	if _, err := e.decide(t.Context(), s); err != nil {
+	q := e.Match(&Request{Path: "/"})
+	if _, err := q.decide(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	kept := *s
-	e.free(s)
+	kept := *q
+	q.free()
 	for name, part := range map[string]any{
-		"found": kept.found[:cap(kept.found)], "guards": kept.guards[:cap(kept.guards)],
-		"enforced": kept.enforced[:cap(kept.enforced)], "shadow": kept.shadow[:cap(kept.shadow)],
+		"found": kept.found[:cap(kept.found)], "asks": kept.asks[:cap(kept.asks)],
+		"some": kept.some[:cap(kept.some)], "answers": kept.answers[:cap(kept.answers)],
 		"requests": kept.requests[:cap(kept.requests)],
 	} {
 		all := reflect.ValueOf(part)
@@ -354,7 +350,7 @@ func TestPoolKeepsNothing(t *testing.T) {
 			t.Errorf("%s was not used", name)
 		}
 	}
-	if s.active != nil || s.admission != nil {
-		t.Errorf("kept: %+v", s)
+	if q.engine != nil || q.active != nil || q.admission != nil || q.decisions != nil {
+		t.Errorf("kept: %+v", q)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/concurrency"
 )
 
 // This file holds requests over a limit until their turn, in rules with MaxWait.
@@ -93,108 +92,94 @@ func (s *Set) countWaiting(before map[string]*atomic.Int64) map[string]*atomic.I
 	return counts
 }
 
-// Hold waits for the turn of a key, whose limits denied cost with ds, if its rule holds requests.
-// If it is granted, ds are what Hold leaves.
-func (e *Engine) Hold(
-	ctx context.Context, t *Terms, key string, cost int64, ds []headgate.Decision,
-) (granted bool, err error) {
-	s := e.prepare()
-	defer e.free(s)
-	r := s.active.byName[t.Rule.Name]
-	if r == nil || !r.holds() {
-		return false, nil
-	}
-	s.enforced = append(s.enforced, charge{
-		rule: r, key: key, cost: cost, limits: t.Limits, start: new(time.Time),
-	})
-	v, err := e.hold(ctx, s, verdict(s.enforced, ds))
-	copy(ds, v.Decisions)
-	return v.Allowed, err
-}
-
 // hold waits for the turn of each rule that denies, the one with the longest wait first, and
 // then decides the others again. Only one rule at a time is booked ahead: the others could be
 // shared with requests that need not wait. If one denies in the end, the turns are refunded.
-func (e *Engine) hold(ctx context.Context, s *scratch, v Verdict) (_ Verdict, err error) {
-	since := time.Now()
-	if s.admission != nil {
-		since = since.Add(-s.admission.waited)
-	}
-	taken := make([]int64, len(s.enforced)) // of those whose turn has come
-	defer func() { e.settleHold(ctx, s, taken, v.Allowed && err == nil) }()
-	for !v.Allowed {
-		i := s.longest(v.Decisions, time.Since(since))
+func (q *Question) hold(ctx context.Context) (err error) {
+	since := time.Now().Add(-q.waited)
+	taken := make([]int64, len(q.asks)) // by those whose turn has come
+	defer func() { q.settleHold(ctx, taken, err == nil) }()
+	for !q.granted {
+		i := q.longest(time.Since(since))
 		if i < 0 {
-			return v, nil
+			return nil
 		}
-		c := &s.enforced[i]
-		granted, err := e.wait(ctx, s.active, c.rule, func(ctx context.Context) error {
-			t := &turn{ctx, since.Add(c.rule.MaxWait)}
-			r, err := e.holds.limiter.WaitAll(t, c.requests(nil)...) //nolint:contextcheck // in t
-			if err == nil && c.start != nil {
-				*c.start = r.Start()
+		a := &q.asks[i]
+		come, err := q.wait(ctx, a.rule, func(ctx context.Context) error {
+			t := &turn{ctx, since.Add(a.rule.MaxWait)}
+			r, err := q.engine.holds.limiter.WaitAll(t, a.waiting()...) //nolint:contextcheck // in t
+			if err == nil && a.start != nil {
+				*a.start = r.Start()
 			}
 			return err
 		})
-		if err != nil || !granted {
-			return v, err
+		if err != nil || !come {
+			return err
 		}
-		taken[i], c.cost = c.cost, 0 // from now on, it peeks
-		if v, err = e.retake(ctx, s, taken); err != nil {
-			return v, err
+		taken[i], a.cost = a.cost, 0 // from now on, it peeks
+		if err = q.retake(ctx, taken); err != nil {
+			return err
 		}
 	}
-	return v, nil
+	return nil
 }
 
-// longest returns the charge that denies for the longest, or -1 if one that denies cannot be held.
-func (s *scratch) longest(ds []headgate.Decision, waited time.Duration) int {
+// waiting returns the requests of a that wait for their turn, which then has the start.
+func (a *ask) waiting() []headgate.Request {
+	waits := *a
+	waits.start = nil
+	return waits.appendRequests(nil, a.cost, Order{})
+}
+
+// longest returns the ask that denies for the longest, or -1 if one that denies cannot be held.
+func (q *Question) longest(waited time.Duration) int {
 	longest, wait := -1, time.Duration(0)
-	for i := range s.enforced {
-		c := &s.enforced[i]
-		d := c.strictest(ds)
-		switch {
-		case c.allowed(d):
-		case !c.rule.holds() || d.Unchecked() || d.RetryAfter > c.rule.MaxWait-waited:
+	for i := range q.asks {
+		a := &q.asks[i]
+		if a.part() != enforces || a.fits(0) {
+			continue
+		}
+		d := a.strictest()
+		if !a.rule.holds() || d.Unchecked() || d.RetryAfter > a.rule.MaxWait-waited {
 			return -1
-		case d.RetryAfter > wait:
+		}
+		if d.RetryAfter > wait {
 			longest, wait = i, d.RetryAfter
 		}
 	}
 	return longest
 }
 
-// retake decides all charges of s that are not taken.
-func (e *Engine) retake(ctx context.Context, s *scratch, taken []int64) (Verdict, error) {
-	v, err := e.take(ctx, s.enforced, s.group(s.enforced))
-	if err != nil {
-		return v, err
+// retake decides all asks again that are not taken.
+func (q *Question) retake(ctx context.Context, taken []int64) error {
+	if err := q.take(ctx, enforces, false); err != nil {
+		return err
 	}
-	for i := range s.enforced {
-		c := &s.enforced[i]
-		for j := range c.limits {
-			if taken[i] > 0 {
-				v.Decisions[c.first+j].RetryAfter = 0
+	q.granted = headgate.Granted(q.requests, q.decisions)
+	for i := range q.asks {
+		if taken[i] > 0 {
+			for j := range q.asks[i].decisions {
+				q.asks[i].decisions[j].RetryAfter = 0
 			}
 		}
 	}
-	return verdict(s.enforced, v.Decisions), nil
+	return nil
 }
 
 // settleHold ends hold. Unless the request is granted, it refunds what was taken.
-func (e *Engine) settleHold(ctx context.Context, s *scratch, taken []int64, granted bool) {
-	var refunds []charge
+func (q *Question) settleHold(ctx context.Context, taken []int64, decided bool) {
+	var refunds []ask
 	for i, n := range taken {
 		if n == 0 {
 			continue
 		}
-		c := &s.enforced[i]
-		c.cost = -n
-		refunds = append(refunds, *c)
-		c.cost = n
+		a := &q.asks[i]
+		a.cost = -n
+		refunds = append(refunds, *a)
+		a.cost = n
 	}
-	if !granted && len(refunds) > 0 {
-		(&Admission{engine: e}).charge(ctx, refunds)
+	if (!q.granted || !decided) && len(refunds) > 0 {
+		q.engine.settle(ctx, refunds)
 	}
 }
 
@@ -211,17 +196,17 @@ func (t *turn) Deadline() (time.Time, bool) { return t.by, true }
 
 // wait calls f, unless too many wait in r. It reports false if that is so, if the client leaves, if
 // the turn would come too late, and if the server stops.
-func (e *Engine) wait(
-	ctx context.Context, a *active, r *rule, f func(context.Context) error,
+func (q *Question) wait(
+	ctx context.Context, r *rule, f func(context.Context) error,
 ) (come bool, err error) {
-	n := a.waiting[r.Name]
+	n := q.active.waiting[r.Name]
 	defer n.Add(-1)
 	if n.Add(1) > int64(cmp.Or(r.MaxWaiting, DefaultMaxWaiting)) {
 		return false, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(e.holds.ending, cancel)() //nolint:contextcheck // the end of all
+	defer context.AfterFunc(q.engine.holds.ending, cancel)() //nolint:contextcheck // the end of all
 	err = f(ctx)
 	_, late := errors.AsType[*headgate.DeadlineError](err)
 	if late || err != nil && ctx.Err() != nil {
@@ -230,20 +215,19 @@ func (e *Engine) wait(
 	return err == nil, err
 }
 
-// waitForPermit waits for a permit of c, and returns nil if there is none in time.
-func (s *scratch) waitForPermit(
-	ctx context.Context, c *charge, l *concurrency.Limiter,
-) (p *concurrency.Permit, err error) {
-	began, left := time.Now(), c.rule.MaxWait-s.admission.waited
-	defer func() { s.admission.waited += time.Since(began) }()
-	_, err = s.engine.wait(ctx, s.active, c.rule, func(ctx context.Context) (err error) {
+// waitForPermit waits for a permit of a. If there is none in time, a is full.
+func (q *Question) waitForPermit(ctx context.Context, a *ask) (err error) {
+	began, left := time.Now(), a.rule.MaxWait-q.waited
+	defer func() { q.waited += time.Since(began) }()
+	_, err = q.wait(ctx, a.rule, func(ctx context.Context) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, left)
 		defer cancel()
-		p, err = l.Wait(ctx, PermitKey(c.rule.Name, c.key))
+		a.permit, err = q.active.permits[a.rule].Wait(ctx, PermitKey(a.rule.Name, a.key))
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	})
-	return p, err
+	a.full = a.permit == nil
+	return err
 }

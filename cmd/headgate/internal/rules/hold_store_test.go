@@ -84,7 +84,7 @@ func TestHeldClientLeavesAtItsTurn(t *testing.T) {
 		if v := decide(t, e, &Request{}); !v.Allowed {
 			t.Fatalf("%+v", v)
 		}
-		v, err := e.Decide(ctx, &Request{})
+		v, err := e.Match(&Request{}).Decide(ctx)
 		if !errors.Is(err, context.Canceled) || v.Allowed {
 			t.Errorf("answered %v: %+v, %v", answered, v, err)
 		}
@@ -113,7 +113,7 @@ func TestTwoThousandWaitOverRedisAndLeave(t *testing.T) {
 	before := inUse()
 	for range n {
 		done.Go(func() {
-			if v, err := e.Decide(ctx, &Request{}); v.Allowed || err != nil {
+			if v, err := e.Match(&Request{}).Decide(ctx); v.Allowed || err != nil {
 				t.Errorf("%+v, %v", v, err)
 			}
 		})

@@ -57,7 +57,7 @@ func (p *passes) text() string {
 // request decides a request in a goroutine, and notes the verdict under a name.
 func (p *passes) request(ctx context.Context, e *Engine, name string, q *Request) {
 	go func() {
-		v, a, err := e.Begin(ctx, q)
+		v, a, err := e.Match(q).Begin(ctx)
 		switch {
 		case err != nil:
 			p.note(name + " failed: " + err.Error())
@@ -251,7 +251,7 @@ func TestTenThousandWaitAndLeave(t *testing.T) {
 		}
 		for range n {
 			done.Go(func() {
-				if v, err := e.Decide(ctx, &Request{Path: "/"}); v.Allowed || err != nil {
+				if v, err := e.Match(&Request{Path: "/"}).Decide(ctx); v.Allowed || err != nil {
 					t.Errorf("%+v, %v", v, err)
 				}
 			})
@@ -366,7 +366,7 @@ func TestStoreFailsWhileARequestWaits(t *testing.T) {
 		e := New(store, nil, Options{Observe: seen.observe})
 		e.Use(newSet(t, Rule{Name: "api", Limits: single(), MaxWait: 5 * time.Second}))
 		decide(t, e, &Request{Path: "/"})
-		v, err := e.Decide(t.Context(), &Request{Path: "/"})
+		v, err := e.Match(&Request{Path: "/"}).Decide(t.Context())
 		if err == nil || v.Allowed || seen.since() != "api allowed, api error" {
 			t.Errorf("%+v, %v", v, err)
 		}

@@ -72,7 +72,7 @@ func TestATurnThatIsGivenBackLate(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_, _, _ = e.Begin(ctx, &Request{Path: "/both"}) // a grants it after 4 s, b does not
+			_, _, _ = e.Match(&Request{Path: "/both"}).Begin(ctx) // a grants it after 4 s, b does not
 		}()
 		time.Sleep(8*time.Second + 100*time.Millisecond)
 		for range 5 {

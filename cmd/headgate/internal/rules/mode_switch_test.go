@@ -109,7 +109,7 @@ func TestRulesInForce(t *testing.T) {
 // acquired before a switch is released after it.
 func TestSwitchKeepsState(t *testing.T) {
 	e := newEngine(t, Options{}, Rule{Name: "a", Limits: per(2), Permits: 1})
-	v, work, err := e.Begin(t.Context(), &Request{Path: "/"})
+	v, work, err := e.Match(&Request{Path: "/"}).Begin(t.Context())
 	if err != nil || !v.Allowed {
 		t.Fatalf("%+v, %v", v, err)
 	}
@@ -128,7 +128,7 @@ func TestSwitchKeepsState(t *testing.T) {
 	if err := e.store.Reset(t.Context(), "all", terms.Limits[0]); err != nil {
 		t.Fatal(err)
 	}
-	if v, _, err := e.Begin(t.Context(), &Request{Path: "/"}); err != nil || !v.Allowed {
+	if v, _, err := e.Match(&Request{Path: "/"}).Begin(t.Context()); err != nil || !v.Allowed {
 		t.Errorf("the permit was not released: %+v, %v", v, err)
 	}
 }

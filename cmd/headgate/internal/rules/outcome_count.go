@@ -85,7 +85,7 @@ func (a *Admission) Outcome(ctx context.Context, status int) {
 	if len(a.counted) == 0 || ctx.Err() != nil {
 		return
 	}
-	refunds := slices.DeleteFunc(a.counted, func(c charge) bool {
+	refunds := slices.DeleteFunc(a.counted, func(c ask) bool {
 		return c.rule.Count.counts(status)
 	})
 	a.counted = nil
@@ -95,8 +95,8 @@ func (a *Admission) Outcome(ctx context.Context, status int) {
 	for i := range refunds {
 		refunds[i].cost = -refunds[i].cost
 	}
-	a.late = slices.DeleteFunc(a.late, func(c charge) bool {
-		return slices.ContainsFunc(refunds, func(r charge) bool { return r.rule == c.rule })
+	a.late = slices.DeleteFunc(a.late, func(c ask) bool {
+		return slices.ContainsFunc(refunds, func(r ask) bool { return r.rule == c.rule })
 	})
-	a.charge(ctx, refunds)
+	a.engine.settle(ctx, refunds)
 }

@@ -20,7 +20,6 @@ type Request struct {
 	Path   string // decoded, without the query; see [TargetPath]
 	Header http.Header
 	Client netip.Addr // after trusted proxies; see [ClientAddress]
-	Body   Body       // nil: its callers do not see it
 }
 
 // Rule says which requests get which limits.

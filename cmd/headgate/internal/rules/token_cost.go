@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/usage"
 	"golang.org/x/net/http/httpguts"
 )
@@ -16,12 +15,6 @@ type TokenCost = usage.Cost
 
 // DefaultWeights are the weights of a [TokenCost] that has none of its own.
 var DefaultWeights = TokenCost{Input: 1, Output: 1}
-
-// Body is the body of a request to a model.
-type Body interface {
-	// Expected returns what the body says. It may wait for a part of the body.
-	Expected() usage.Request
-}
 
 // Settlement is what a request cost whose cost is in the response.
 type Settlement struct {
@@ -42,35 +35,19 @@ func (c Cost) Known() int64 {
 	return max(c.Fixed, c.Estimate, 1)
 }
 
-// estimate returns what is taken for q before the response.
-func (r *rule) estimate(q *target) int64 {
-	if r.Cost.Tokens == nil || q.Body == nil || r.Mode == Off {
-		return r.Cost.Known()
-	}
-	return r.Cost.Tokens.Before(q.Body.Expected())
-}
-
-// fit lowers an estimate to what the limits can hold beside the headroom, so that a small limit is
-// not closed to all. The headroom is a part of each limit, and a number of tokens.
-func fit(estimate int64, limits []headgate.Limit, percent, tokens int64) int64 {
-	for _, l := range limits {
-		estimate = min(estimate, l.Capacity()-partOf(percent, l.Capacity())-tokens)
+// fitting lowers an estimate to what the limits of a can hold beside the headroom, so that a small
+// limit is not closed to all.
+func (a *ask) fitting(estimate int64) int64 {
+	for _, l := range a.limits {
+		estimate = min(estimate, l.Capacity()-partOf(a.percent, l.Capacity())-a.headroom)
 	}
 	return max(estimate, 1)
 }
 
-// DefaultCost returns what a key is charged whose caller does not say its cost.
-func (t *Terms) DefaultCost(headroom int64) int64 {
-	if !t.Rule.Cost.IsLate() {
-		return t.Rule.Cost.Known()
-	}
-	return fit(t.Rule.Cost.Known(), t.Limits, 0, headroom)
-}
-
-// charged returns c with the cost that was charged: none, if a fallback granted it unchecked.
-func (c *charge) charged(ds []headgate.Decision) charge {
-	taken := *c
-	if c.rule.Mode == Enforce && c.strictest(ds).Unchecked() {
+// charged returns a with the cost that was charged: none, if a fallback granted it unchecked.
+func (a *ask) charged() ask {
+	taken := *a
+	if a.rule.Mode == Enforce && a.strictest().Unchecked() {
 		taken.cost = 0
 	}
 	return taken
@@ -89,7 +66,7 @@ func (a *Admission) ReadsUsage() bool {
 // SettleUsage charges what [Admission.Settle] did not, after the end of the response: what seen
 // says, or what was taken before the request. A failure gives back an estimate.
 func (a *Admission) SettleUsage(ctx context.Context, seen usage.Answer) {
-	var changed []charge
+	var changed []ask
 	for _, c := range a.late {
 		used, known := c.cost, false
 		if c.rule.Cost.Tokens != nil {
@@ -97,18 +74,18 @@ func (a *Admission) SettleUsage(ctx context.Context, seen usage.Answer) {
 		} else if c.rule.Cost.Estimate > 0 && seen.Failed {
 			used = 0
 		}
-		if a.engine.settle(&c, used, known) {
+		if a.engine.settled(&c, used, known) {
 			changed = append(changed, c)
 		}
 	}
 	a.late = nil
 	if len(changed) > 0 {
-		a.charge(ctx, changed)
+		a.engine.settle(ctx, changed)
 	}
 }
 
-// settle makes the cost of c what is still to be charged, and reports whether there is any.
-func (e *Engine) settle(c *charge, used int64, known bool) bool {
+// settled makes the cost of c what is still to be charged, and reports whether there is any.
+func (e *Engine) settled(c *ask, used int64, known bool) bool {
 	if e.options.Settled != nil {
 		e.options.Settled(Settlement{&c.rule.Rule, c.cost, used, known})
 	}

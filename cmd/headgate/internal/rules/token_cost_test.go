@@ -9,18 +9,6 @@ import (
 	"github.com/headgate/headgate/internal/usage"
 )
 
-// body is a body that says what it expects, and counts how often it is read.
-type body struct {
-	usage.Request
-
-	read int
-}
-
-func (b *body) Expected() usage.Request {
-	b.read++
-	return b.Request
-}
-
 func TestSettleUsage(t *testing.T) {
 	var settled []Settlement
 	e := newEngine(t, Options{Settled: func(s Settlement) { settled = append(settled, s) }},
@@ -34,10 +22,14 @@ func TestSettleUsage(t *testing.T) {
 			Cost: Cost{Tokens: &TokenCost{Estimate: 50, Input: 1}}},
 		Rule{Name: "plain", Limits: []headgate.Limit{headgate.PerDay(5000)}},
 	)
-	expected := &body{Request: usage.Request{Bounded: true, MaxOutput: 700, Bytes: 8000}}
-	v, a := begin(t, e, &Request{Path: "/", Body: expected})
-	if !v.Allowed || !a.ReadsUsage() || expected.read != 3 {
-		t.Fatalf("%+v, read %d times", v, expected.read)
+	q := e.Match(&Request{Path: "/"})
+	if !q.NeedsBody() {
+		t.Fatal("no rule needs the body")
+	}
+	q.Expect(usage.Request{Bounded: true, MaxOutput: 700, Bytes: 8000})
+	v, a, err := q.Begin(t.Context())
+	if err != nil || !v.Allowed || !a.ReadsUsage() {
+		t.Fatalf("%+v, %v", v, err)
 	}
 	for name, want := range map[string]int64{"input": 4000, "output": 4300, "trial": 0, "plain": 4999} {
 		if got := left(t, e, name, "all"); got != want {
@@ -108,14 +100,23 @@ func TestUncheckedIsChargedInAll(t *testing.T) {
 	}
 }
 
-// The body of a client that is banned is not read.
-func TestBannedBodyIsNotRead(t *testing.T) {
-	e := newEngine(t, Options{Overrides: overrides{{Rule: "model", Key: "all", Ban: true}}},
-		Rule{Name: "model", Limits: []headgate.Limit{headgate.PerDay(1000)},
-			Cost: Cost{Tokens: &TokenCost{Estimate: 500, Output: 1}}})
-	unread := new(body)
-	if v, _ := begin(t, e, &Request{Path: "/", Body: unread}); v.Allowed || unread.read != 0 {
-		t.Errorf("%+v, read %d times", v, unread.read)
+// Only the body of a request that is not banned is read, and only if a rule needs it.
+func TestNeedsBody(t *testing.T) {
+	tokens := Cost{Tokens: &TokenCost{Estimate: 500, Output: 1}}
+	for _, c := range []struct {
+		mode  Mode
+		ban   string
+		needs bool
+	}{
+		{Enforce, "", true}, {Shadow, "", true}, {Off, "", false},
+		{Enforce, "model", false}, {Shadow, "model", false}, {Enforce, "other", false},
+	} {
+		e := newEngine(t, Options{Overrides: overrides{{Rule: c.ban, Key: "all", Ban: true}}},
+			Rule{Name: "other", Limits: per(9)},
+			Rule{Name: "model", Limits: per(1000), Cost: tokens, Mode: c.mode})
+		if got := e.Match(&Request{Path: "/"}).NeedsBody(); got != c.needs {
+			t.Errorf("%+v: %v", c, got)
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ func TestSettledRulesAreNotCached(t *testing.T) {
 	a, b := newTestServer(t, text, new(buffer)), newTestServer(t, text, new(buffer))
 	client := netip.MustParseAddr("192.0.2.1")
 	begin := func(s *server) (rules.Verdict, *rules.Admission) {
-		v, w, err := s.engine.Begin(t.Context(), &rules.Request{Path: "/", Client: client})
+		v, w, err := s.engine.Match(&rules.Request{Path: "/", Client: client}).Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -113,8 +113,8 @@ func (s *server) build() error {
 	})
 	s.metrics.Register(metrics.Waiting(s.engine.Waiting))
 	s.api = httpapi.New(httpapi.Options{
-		Store: s.native, Permits: s.stores.permits, Rules: s.engine, Overrides: s.overrides,
-		Redis: s.stores.redis, Observe: s.decided,
+		Engine: s.engine, Permits: s.stores.permits, Overrides: s.overrides,
+		Redis: s.stores.redis,
 	}, apiSettings(s.first))
 	if err := s.trust(s.first.Trust); err != nil {
 		return err

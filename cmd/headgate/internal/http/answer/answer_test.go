@@ -33,7 +33,7 @@ func verdict(t *testing.T, store headgate.Store, n int, cost int64) rules.Verdic
 	e.Use(set)
 	var v rules.Verdict
 	for range n {
-		if v, err = e.Decide(t.Context(), &rules.Request{Path: "/"}); err != nil {
+		if v, err = e.Match(&rules.Request{Path: "/"}).Decide(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

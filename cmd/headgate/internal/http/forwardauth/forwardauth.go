@@ -7,7 +7,6 @@ package forwardauth
 
 import (
 	"cmp"
-	"errors"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -42,18 +41,22 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"The path does not exist; want /auth, /auth/RULE, /auth/nginx or /auth/nginx/RULE.")
 		return
 	}
-	var v rules.Verdict
-	var err error
-	if q := h.describe(r); rule == "" {
-		v, err = h.engine.Decide(r.Context(), &q)
-	} else {
-		v, err = h.engine.DecideRule(r.Context(), rule, &q)
-	}
-	if missing, ok := errors.AsType[*rules.NoRuleError](err); ok {
-		answer.Fail(w, http.StatusNotFound, "There is no rule "+missing.Name+".")
+	question, err := h.ask(rule, r)
+	if err != nil {
+		answer.Fail(w, http.StatusNotFound, "There is no rule "+rule+".")
 		return
 	}
+	v, err := question.Decide(r.Context())
 	write(w, r, &v, err, status)
+}
+
+// ask asks one rule, or all that match if it has no name, about the request that r describes.
+func (h *handler) ask(rule string, r *http.Request) (*rules.Question, error) {
+	q := h.describe(r)
+	if rule == "" {
+		return h.engine.Match(&q), nil
+	}
+	return h.engine.MatchRule(rule, &q)
 }
 
 // write answers r with a verdict. status is that of a denial.

@@ -84,27 +84,26 @@ func (o object) state(d headgate.Decision) object {
 	return o
 }
 
-// append appends the members of a to o.
-func (a *answer) append(o object) object {
-	o = o.flag("allowed", a.allowed)
-	if a.target.rule != "" {
-		o = o.text("rule", a.target.rule)
+// appendAnswer appends the members of a to o.
+func appendAnswer(o object, a *rules.Answer) object {
+	o = o.flag("allowed", a.Allowed)
+	if a.Rule != nil {
+		o = o.text("rule", a.Rule.Name)
 	}
-	d := a.strictest()
-	o = o.decision(d, a.allowed && a.target.enforced())
-	if a.target.terms.Mode == rules.Shadow {
-		o = o.flag("shadow_denied", !a.fits(0))
+	o = o.decision(a.Strictest, a.Allowed && a.Mode == rules.Enforce)
+	if a.Mode == rules.Shadow {
+		o = o.flag("shadow_denied", !a.Fits)
 	}
-	if d.Degraded() {
+	if a.Strictest.Degraded() {
 		o = o.flag("degraded", true)
 	}
 	return o
 }
 
 // eachLimit appends the list of the limits of a.
-func (a *answer) eachLimit(o object) object {
+func eachLimit(o object, a *rules.Answer) object {
 	o = append(o.name("limits"), '[')
-	for i, d := range a.decisions {
+	for i, d := range a.Decisions {
 		if i > 0 {
 			o = append(o, ',')
 		}
@@ -116,7 +115,7 @@ func (a *answer) eachLimit(o object) object {
 
 // reply writes body, the answer to r. If the client prefers a status, the limits are also reported
 // in header fields, and a denial is a 429.
-func reply(w http.ResponseWriter, r *http.Request, allowed bool, body object, answers ...answer) {
+func reply(w http.ResponseWriter, r *http.Request, allowed bool, body object, answers ...rules.Answer) {
 	status := http.StatusOK
 	w.Header().Set("Content-Type", "application/json")
 	if prefersStatus(r) {
@@ -145,18 +144,18 @@ func prefersStatus(r *http.Request) bool {
 	return false
 }
 
-func writeFields(h http.Header, allowed bool, answers []answer) {
+func writeFields(h http.Header, allowed bool, answers []rules.Answer) {
 	var all []headgate.Decision
 	retry := time.Duration(0) // of a ban, which is no limit
 	for i := range answers {
 		a := &answers[i]
-		if !a.target.enforced() {
+		if a.Mode != rules.Enforce {
 			continue
 		}
-		if a.target.banned() {
-			retry = max(retry, a.target.banEnds())
+		if a.Banned {
+			retry = max(retry, a.Strictest.RetryAfter)
 		}
-		for _, d := range a.decisions {
+		for _, d := range a.Decisions {
 			if allowed {
 				d.RetryAfter = 0 // it was booked ahead
 			}
@@ -170,18 +169,18 @@ func writeFields(h http.Header, allowed bool, answers []answer) {
 }
 
 // denial returns the problem document of a denial, which also has the members of body.
-func denial(body object, answers []answer) object {
+func denial(body object, answers []rules.Answer) object {
 	var violated []string
 	detail := ""
 	for i := range answers {
 		a := &answers[i]
-		if a.allowed {
+		if a.Allowed {
 			continue
 		}
-		if a.target.banned() {
+		if a.Banned {
 			detail = "The key is banned."
 		}
-		for _, d := range a.decisions {
+		for _, d := range a.Decisions {
 			if !d.Allowed() {
 				violated = append(violated, d.Limit.Name())
 			}

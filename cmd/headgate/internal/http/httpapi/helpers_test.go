@@ -57,8 +57,11 @@ func build(t *testing.T, store headgate.Store, s Settings) *server {
 		store = headgate.NewMemory()
 	}
 	observe := func(e rules.Event) { f.events = append(f.events, e) }
-	permits := concurrency.NewMemory()
-	engine := rules.New(store, permits, rules.Options{Overrides: f.overrides})
+	permits := concurrency.Store(concurrency.NewMemory())
+	if _, fails := store.(broken); fails {
+		permits = brokenPermits{}
+	}
+	engine := rules.New(store, permits, rules.Options{Overrides: f.overrides, Observe: observe})
 	set, err := rules.NewSet([]rules.Rule{
 		{Name: "login", Limits: limits(t, "5/m", "100/d fixed-window")},
 		{Name: "tokens", Limits: limits(t, "1000/h")},
@@ -81,8 +84,7 @@ func build(t *testing.T, store headgate.Store, s Settings) *server {
 	engine.Use(set)
 	redis, _ := store.(*redisstore.Store)
 	f.handler = New(Options{
-		Store: store, Permits: permits, Rules: engine, Overrides: f.overrides, Observe: observe,
-		Redis: redis,
+		Engine: engine, Permits: permits, Overrides: f.overrides, Redis: redis,
 	}, s)
 	f.handler.Listen(&net.TCPAddr{IP: net.IPv6loopback})
 	if err := f.handler.ShareKey(t.Context()); err != nil {

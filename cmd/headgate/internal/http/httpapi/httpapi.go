@@ -6,14 +6,12 @@
 package httpapi
 
 import (
-	"context"
 	_ "embed"
 	"net/http"
 	"path"
 	"strings"
 	"sync/atomic"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
@@ -22,27 +20,15 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-// Rules finds what applies to a key of a rule, and waits for its turn. Terms returns a
-// rules.NoRuleError if there is no such rule.
-type Rules interface {
-	Terms(rule, key string) (rules.Terms, error)
-	Hold(ctx context.Context, t *rules.Terms, key string, cost int64,
-		ds []headgate.Decision) (granted bool, err error)
-}
-
 // Options configures a [Handler]. All fields but Redis are required.
 type Options struct {
-	Store     headgate.Store
+	Engine    *rules.Engine
 	Permits   concurrency.Store
-	Rules     Rules
 	Overrides *overrides.Table
 
 	// Redis keeps the key that signs ids. Default: the key of this process, which signs no ids of
 	// other instances.
 	Redis *redisstore.Store
-
-	// Observe is called with what each rule decided, as that of rules.Options.
-	Observe func(rules.Event)
 }
 
 // The largest bodies and texts that are read, in bytes.

@@ -12,22 +12,17 @@ import (
 // All instances forget its denials. Keys that the rule itself would not make can be reset, too,
 // because a program may take from any key.
 func (h *Handler) resetKey(w http.ResponseWriter, r *http.Request) error {
-	var t target
-	var err error
-	if t.rule, t.key, err = fromPath(r); err != nil {
+	rule, key, err := fromPath(r)
+	if err != nil {
 		return err
 	}
-	if err := h.resolve(&t, ""); err != nil {
-		return err
-	}
-	limits := t.terms.StateLimits()
-	var failed error
-	for i := 0; i < len(limits) && failed == nil; i++ {
-		failed = h.options.Store.Reset(r.Context(), t.key, limits[i])
+	key, failed := h.options.Engine.Reset(r.Context(), rule, key)
+	if p := toProblem(failed); failed != nil && p.Status != http.StatusServiceUnavailable {
+		return p
 	}
 	// After a failure too, because some limits may have been reset.
 	err = h.options.Overrides.Announce(context.WithoutCancel(r.Context()),
-		overrides.Reset{Rule: t.rule, Key: t.key})
+		overrides.Reset{Rule: rule, Key: key})
 	switch {
 	case failed != nil:
 		return Unavailable(failed, "the key may or may not have been reset; reset it again")

@@ -20,7 +20,7 @@ func (h *Handler) putOverride(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	terms, err := h.options.Rules.Terms(o.Rule, o.Key)
+	terms, err := h.options.Engine.Terms(o.Rule, o.Key)
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (h *Handler) deleteOverride(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if terms, err := h.options.Rules.Terms(rule, key); err == nil { // else the rule is gone
+	if terms, err := h.options.Engine.Terms(rule, key); err == nil { // else the rule is gone
 		key = keyOf(terms.Rule, key)
 	}
 	had, err := h.options.Overrides.Delete(r.Context(), rule, key)

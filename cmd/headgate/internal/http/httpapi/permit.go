@@ -1,13 +1,11 @@
 package httpapi
 
 import (
-	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"time"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/concurrency"
@@ -36,76 +34,33 @@ func ttlField(to *time.Duration) jsonbody.Field {
 
 // acquire takes one of the permits of a key, if one is free.
 func (h *Handler) acquire(w http.ResponseWriter, r *http.Request) error {
-	t := target{permit: true}
+	var a asked
 	var ttl time.Duration
-	fields := []jsonbody.Field{jsonbody.Text("rule", &t.rule, maxRule),
-		jsonbody.Text("key", &t.key, MaxKey), ttlField(&ttl), t.headroomField()}
-	if err := h.read(w, r, &t, fields...); err != nil {
+	fields := []jsonbody.Field{jsonbody.Text("rule", &a.Rule, maxRule),
+		jsonbody.Text("key", &a.Key, MaxKey), ttlField(&ttl), a.headroomField()}
+	if err := h.read(w, r, &a, fields...); err != nil {
 		return err
 	}
-	t.cost = 1
-	if t.banned() && t.enforced() {
-		d := concurrency.Decision{RetryAfter: t.banEnds()}
-		h.observe(&t, rules.Denied, headgate.Decision{RetryAfter: d.RetryAfter}, nil)
-		replyPermit(w, r, permitMembers(&t, d), d, "The key is banned.")
-		return nil
-	}
-	request := newPermit(&t, ttl)
-	d, err := h.options.Permits.AcquirePermit(r.Context(), request)
+	p, err := h.options.Engine.AcquirePermit(r.Context(), a.Ask, ttl)
 	if err != nil {
-		h.observe(&t, rules.Failed, headgate.Decision{}, err)
 		return Unavailable(err,
 			"the request was not decided, but a permit may be in use until its ttl ends")
 	}
-	if request.Limit == 0 {
-		d.RetryAfter = headgate.Never // more permits are to be free than there are
+	body := newObject().flag("allowed", p.Allowed()).text("rule", a.Rule).
+		number("permits", p.Permits).number("in_use", p.InUse).seconds("retry_after", p.RetryAfter)
+	if p.Shadow {
+		body = body.flag("shadow_denied", p.ShadowDenied)
 	}
-	body := permitMembers(&t, d)
-	if t.terms.Mode == rules.Shadow {
-		body = body.flag("shadow_denied", t.wouldDeny(d))
-	}
-	if d.Allowed() {
-		id := permit{Rule: t.rule, Key: t.key, ID: request.ID.String()}
+	denial := "All permits of the key are in use."
+	switch {
+	case p.Banned:
+		denial = "The key is banned."
+	case p.Allowed():
+		id := permit{Rule: a.Rule, Key: p.Key, ID: p.ID.String()}
 		body = body.seconds("ttl", ttl).text("id", h.ids.seal(permitID, id))
 	}
-	h.observePermit(&t, d)
-	replyPermit(w, r, body, d, "All permits of the key are in use.")
+	replyPermit(w, r, body, p.Decision, denial)
 	return nil
-}
-
-// newPermit returns the request for a permit of t. A rule that does not enforce denies none.
-func newPermit(t *target, ttl time.Duration) concurrency.Request {
-	r := concurrency.Request{
-		Key: rules.PermitKey(t.rule, t.key), Limit: max(t.terms.Permits-t.headroom, 0), TTL: ttl,
-	}
-	if !t.enforced() {
-		r.Limit = rules.MaxPermits
-	}
-	_, _ = rand.Read(r.ID[:]) // never fails
-	return r
-}
-
-// wouldDeny reports whether t would have denied d if it were not in shadow.
-func (t *target) wouldDeny(d concurrency.Decision) bool {
-	return t.banned() || d.InUse > t.terms.Permits-t.headroom
-}
-
-func (h *Handler) observePermit(t *target, d concurrency.Decision) {
-	outcome := rules.Allowed
-	switch {
-	case !d.Allowed():
-		outcome = rules.Denied
-	case t.terms.Mode == rules.Shadow && t.wouldDeny(d):
-		outcome = rules.ShadowDenied
-	}
-	h.observe(t, outcome, headgate.Decision{RetryAfter: d.RetryAfter}, nil)
-}
-
-// permitMembers starts the answer to a request for a permit.
-func permitMembers(t *target, d concurrency.Decision) object {
-	return newObject().flag("allowed", d.Allowed()).text("rule", t.rule).
-		number("permits", t.terms.Permits).number("in_use", d.InUse).
-		seconds("retry_after", d.RetryAfter)
 }
 
 // replyPermit writes body, the answer to r. A denial is a 429 if the client prefers a status.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/internal/problem"
 )
 
@@ -14,71 +15,58 @@ import (
 const maxAhead = 366 * 24 * time.Hour
 
 func (h *Handler) take(w http.ResponseWriter, r *http.Request) error {
-	var t target
-	var o order
-	fields := append(t.fields(), t.costField(), t.headroomField(),
-		jsonbody.Seconds("max_wait", &o.maxWait, maxAhead), jsonbody.Flag("force", &o.force))
-	if err := h.read(w, r, &t, fields...); err != nil {
+	var a asked
+	var o rules.Order
+	fields := append(a.fields(), a.costField(), a.headroomField(),
+		jsonbody.Seconds("max_wait", &o.MaxWait, maxAhead), jsonbody.Flag("force", &o.Force))
+	if err := h.read(w, r, &a, fields...); err != nil {
 		return err
 	}
-	if o.force && o.maxWait > 0 {
+	if o.Force && o.MaxWait > 0 {
 		return problem.BadField("max_wait", "given with force",
 			"one of them: force charges at once")
 	}
-	if t.headroom > 0 && (o.force || o.maxWait > 0) {
+	if a.Headroom > 0 && (o.Force || o.MaxWait > 0) {
 		return problem.BadField("headroom", "given with force or max_wait",
 			"neither of them: what is forced or booked ahead leaves nothing to others")
 	}
-	o.hold = o.maxWait == 0 && !o.force && t.headroom == 0
-	answers, _, err := h.decide(r.Context(), []*target{&t}, o)
+	o.Hold = o.MaxWait == 0 && !o.Force && a.Headroom == 0
+	v, err := h.decide(r.Context(), &a, o)
 	if err != nil {
 		return err
 	}
-	a := &answers[0]
-	body := a.append(newObject())
-	if o.maxWait > 0 && a.allowed {
-		body = body.seconds("wait", a.wait)
+	body := appendAnswer(newObject(), &v)
+	if o.MaxWait > 0 && v.Allowed {
+		body = body.seconds("wait", v.Wait)
 	}
-	reply(w, r, a.allowed, body, answers...)
+	reply(w, r, v.Allowed, body, v)
 	return nil
 }
 
 func (h *Handler) peek(w http.ResponseWriter, r *http.Request) error {
-	var t target
-	if err := h.read(w, r, &t, append(t.fields(), t.headroomField())...); err != nil {
+	var a asked
+	if err := h.read(w, r, &a, append(a.fields(), a.headroomField())...); err != nil {
 		return err
 	}
-	answers, _, err := h.decide(r.Context(), []*target{&t}, order{})
+	v, err := h.decide(r.Context(), &a, rules.Order{})
 	if err != nil {
 		return Unavailable(err, problem.Unchecked)
 	}
-	a := &answers[0]
-	reply(w, r, a.allowed, a.eachLimit(a.append(newObject())), answers...)
+	reply(w, r, v.Allowed, eachLimit(appendAnswer(newObject(), &v), &v), v)
 	return nil
 }
 
 func (h *Handler) refund(w http.ResponseWriter, r *http.Request) error {
-	var t target
-	if err := h.read(w, r, &t, append(t.fields(), t.costField())...); err != nil {
+	var a asked
+	if err := h.read(w, r, &a, append(a.fields(), a.costField())...); err != nil {
 		return err
 	}
-	t.cost = -t.cost
-	answers, _, err := h.decide(r.Context(), []*target{&t}, order{})
+	v, err := h.decide(r.Context(), &a, rules.Order{Refund: true})
 	if err != nil {
 		return Unavailable(err, "the cost may or may not have been refunded")
 	}
-	reply(w, r, true, answers[0].append(newObject()), answers...)
+	reply(w, r, true, appendAnswer(newObject(), &v), v)
 	return nil
-}
-
-// read reads the body of r and resolves its target.
-func (h *Handler) read(
-	w http.ResponseWriter, r *http.Request, t *target, fields ...jsonbody.Field,
-) error {
-	if err := jsonbody.Read(w, r, MaxBody, fields...); err != nil {
-		return err
-	}
-	return h.resolve(t, "")
 }
 
 // maxTogether bounds the requests of one take-all.
@@ -98,11 +86,11 @@ func (h *Handler) takeAll(w http.ResponseWriter, r *http.Request) error {
 	if len(raws) == 0 {
 		return problem.BadField("requests", "missing", "a list of requests")
 	}
-	targets, err := h.readTargets(raws)
+	q, err := h.questionOf(raws)
 	if err != nil {
 		return err
 	}
-	answers, granted, err := h.decide(r.Context(), targets, order{})
+	answers, granted, err := decide(r.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -110,50 +98,41 @@ func (h *Handler) takeAll(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (h *Handler) readTargets(raws []json.RawMessage) ([]*target, error) {
-	type identity struct{ rule, text, key string }
-	first := make(map[identity]int)
-	targets := make([]*target, len(raws))
+// questionOf asks each of raws.
+func (h *Handler) questionOf(raws []json.RawMessage) (*rules.Question, error) {
+	q := h.options.Engine.Question(rules.Order{})
 	for i, raw := range raws {
-		t := &target{}
+		var a asked
 		where := "requests[" + strconv.Itoa(i) + "]."
-		fields := append(t.fields(), t.costField(), t.headroomField())
+		fields := append(a.fields(), a.costField(), a.headroomField())
 		if err := jsonbody.Object(raw, where, fields...); err != nil {
 			return nil, err
 		}
-		if err := h.resolve(t, where); err != nil {
+		if err := h.complete(&a, where); err != nil {
 			return nil, err
 		}
-		id := identity{t.rule, t.text, t.key}
-		if t.rule == "" {
-			id.text = t.terms.Limits[0].ID() // however it is written
+		if err := q.Ask(a.Ask); err != nil {
+			return nil, inList(err, where)
 		}
-		if j, twice := first[id]; twice {
-			return nil, problem.BadField(where+"key",
-				jsonbody.Quote(t.key)+", with the same limit as in requests["+strconv.Itoa(j)+"]",
-				"one request for each key and limit, with the costs added up")
-		}
-		first[id] = i
-		targets[i] = t
 	}
-	return targets, nil
+	return q, nil
 }
 
 // together returns the answer for several targets. After its retry_after all of them would be
 // granted if no other request came.
-func together(answers []answer, granted bool) object {
+func together(answers []rules.Answer, granted bool) object {
 	o := newObject().flag("allowed", granted)
 	retry := time.Duration(0)
 	results := append(make([]byte, 0, 200*len(answers)), '[')
 	for i := range answers {
 		a := &answers[i]
-		if !a.allowed {
-			retry = max(retry, a.strictest().RetryAfter)
+		if !a.Allowed {
+			retry = max(retry, a.Strictest.RetryAfter)
 		}
 		if i > 0 {
 			results = append(results, ',')
 		}
-		results = append(append(results, a.append(newObject())...), '}')
+		results = append(append(results, appendAnswer(newObject(), a)...), '}')
 	}
 	o = o.seconds("retry_after", retry)
 	return append(append(o.name("results"), results...), ']')

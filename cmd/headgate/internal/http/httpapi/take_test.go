@@ -173,7 +173,6 @@ func (brokenPermits) ReleasePermit(context.Context, concurrency.Request) (bool, 
 // A problem says what may have happened.
 func TestStoreFails(t *testing.T) {
 	f := start(t, broken{}, Settings{})
-	f.handler.options.Permits = brokenPermits{}
 	const charged = "the request was not decided, but its cost may have been charged"
 	reservation := f.handler.ids.seal(reservationID, reservation{Rule: "tokens", Key: "k", Cost: 2})
 	held := f.handler.ids.seal(permitID, permit{Rule: "exports", Key: "k", ID: strings.Repeat("1", 32)})

@@ -19,10 +19,9 @@ type exchange struct {
 	response  *http.Response // nil until there is one
 	unsent    bool           // there is none, as the server cannot be reached
 
-	length   int64         // of body; -1: unknown
-	passed   io.ReadCloser // all of body, after a part was read; nil: none was
-	expected usage.Request
-	usage    *usage.Body // of response; nil: no rule needs it
+	length int64         // of body; -1: unknown
+	passed io.ReadCloser // all of body, after a part was read; nil: none was
+	usage  *usage.Body   // of response; nil: no rule needs it
 }
 
 type exchangeKey struct{}

@@ -98,12 +98,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		trusted: h.options.Trusted(r), length: r.ContentLength,
 		body: &pacedBody{ReadCloser: r.Body, controller: paced.controller, stall: h.options.Stall},
 	}
-	q := rules.Request{
+	question := h.engine.Match(&rules.Request{
 		Method: r.Method, Host: r.Host, Path: r.URL.Path, Header: r.Header,
-		Client: h.options.Client(r), Body: x,
+		Client: h.options.Client(r),
+	})
+	if question.NeedsBody() {
+		question.Expect(x.expected())
 	}
 	var err error
-	x.verdict, x.admission, err = h.engine.Begin(r.Context(), &q)
+	x.verdict, x.admission, err = question.Begin(r.Context())
 	switch {
 	case err != nil && x.body.failed.Load(): // which ends the context of the decision
 		answer.Fail(paced, http.StatusRequestTimeout, noBody)

@@ -351,7 +351,7 @@ func TestCostOfResponse(t *testing.T) {
 		until(t, c.path, func() bool { return e.left(t, "tokens", "all") == want })
 	}
 	r := get(t, e.url+"/1")
-	v, err := e.engine.Decide(t.Context(), &rules.Request{Path: "/"})
+	v, err := e.engine.Match(&rules.Request{Path: "/"}).Decide(t.Context())
 	if err != nil || r.StatusCode != http.StatusTooManyRequests || v.RetryAfter < 4*time.Hour {
 		t.Errorf("after 531 of 100 an hour: %d, %+v, %v", r.StatusCode, v, err)
 	}

@@ -8,12 +8,13 @@ import (
 
 // This file reads the costs that are in bodies. Both bodies pass unchanged.
 
-// Expected implements [rules.Body].
-func (x *exchange) Expected() usage.Request {
-	if x.passed == nil && x.length != 0 {
-		x.expected, x.passed = usage.Peek(x.body, x.length)
+// expected returns what the body of the request says. It reads a part of the body, which is passed
+// on with the rest.
+func (x *exchange) expected() (said usage.Request) {
+	if x.length != 0 {
+		said, x.passed = usage.Peek(x.body, x.length)
 	}
-	return x.expected
+	return said
 }
 
 // readUsage reads the usage of a response while its body passes, if a rule needs it.

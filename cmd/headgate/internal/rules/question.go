@@ -1,0 +1,119 @@
+package rules
+
+import (
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/usage"
+)
+
+// Question is what is asked for one request: an ask of each rule that matches it, or of each that a
+// program names. [Engine.Match], [Engine.MatchRule] and [Engine.Question] make one. One of its
+// methods Decide, Begin and Answer answers it. It cannot be used after that.
+type Question struct {
+	engine    *Engine
+	active    *active
+	order     Order
+	named     bool // by a program, which wants to know what each rule decided
+	found     []*rule
+	asks      []ask
+	some      []*ask
+	requests  []headgate.Request
+	answers   []headgate.Decision // of rules in shadow
+	admission *Admission          // nil for callers that do not see the end of the request
+
+	granted   bool                // all rules that enforce granted
+	decisions []headgate.Decision // of the rules that enforce, and were asked last
+	waited    time.Duration       // for permits
+}
+
+// Order says how a [Question] is asked. The zero Order charges what fits now.
+type Order struct {
+	MaxWait time.Duration // grants may be booked this far ahead
+	Force   bool          // charge what does not fit, too
+	Hold    bool          // wait for the turn of a rule that holds requests
+	Settle  bool          // the grant may be settled later: note its start
+	Refund  bool          // return the cost
+}
+
+func (e *Engine) question(o Order) *Question {
+	q := e.questions.Get().(*Question) //nolint:forcetypeassert // the pool holds nothing else
+	q.engine, q.active, q.order = e, e.active.Load(), o
+	return q
+}
+
+// free keeps the memory of q, and none of what it points to.
+func (q *Question) free() {
+	clear(q.found)
+	clear(q.asks)
+	clear(q.some[:cap(q.some)])
+	clear(q.requests[:cap(q.requests)])
+	clear(q.answers[:cap(q.answers)])
+	e := q.engine
+	*q = Question{
+		found: q.found[:0], asks: q.asks[:0], some: q.some[:0],
+		requests: q.requests[:0], answers: q.answers[:0],
+	}
+	e.questions.Put(q)
+}
+
+// Match asks all rules that match r.
+func (e *Engine) Match(r *Request) *Question {
+	q := e.question(Order{Hold: true})
+	t := newTarget(r)
+	q.found = q.active.index.match(&t, q.found)
+	for _, rule := range q.found {
+		q.add(rule, &t)
+	}
+	return q
+}
+
+// MatchRule asks one rule, whether or not it matches r. It returns a [NoRuleError] if there is no
+// such rule.
+func (e *Engine) MatchRule(name string, r *Request) (*Question, error) {
+	q := e.question(Order{Hold: true})
+	rule := q.active.byName[name]
+	if rule == nil {
+		q.free()
+		return nil, &NoRuleError{Name: name}
+	}
+	t := newTarget(r)
+	q.add(rule, &t)
+	return q, nil
+}
+
+// add asks r what t would be charged. A rule that is off is not asked.
+func (q *Question) add(r *rule, t *target) {
+	if r.Mode == Off {
+		return
+	}
+	a := q.engine.ask(r, r.key(t))
+	a.cost, a.request, a.percent = r.cost(t.Request), t.Request, r.Headroom.percent(t.Header)
+	if r.late {
+		a.cost = a.fitting(a.cost)
+	}
+	q.asks = append(q.asks, a)
+}
+
+// NeedsBody reports whether a rule charges by what the body of the request says. The body of a
+// request that a ban denies is not needed.
+func (q *Question) NeedsBody() bool {
+	needs := false
+	for i := range q.asks {
+		a := &q.asks[i]
+		if a.banned && a.part() == enforces {
+			return false
+		}
+		needs = needs || a.rule.Cost.Tokens != nil && !a.banned
+	}
+	return needs
+}
+
+// Expect charges by what the body of the request says.
+func (q *Question) Expect(body usage.Request) {
+	for i := range q.asks {
+		if a := &q.asks[i]; a.rule.Cost.Tokens != nil {
+			a.cost = a.fitting(a.rule.Cost.Tokens.Before(body))
+		}
+	}
+}
