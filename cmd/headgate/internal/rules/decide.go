@@ -61,18 +61,17 @@ func (q *Question) decide(ctx context.Context) (Verdict, error) {
 	return v, nil
 }
 
-// enforce asks the rules that can deny, in steps: the first step that denies is the last. It returns
-// the part that failed with an error.
+// enforce asks the rules that can deny, in steps. The first step that denies is the last one. With
+// an error, it returns the part that failed.
 func (q *Question) enforce(ctx context.Context) (part, error) {
-	denied := q.bans()
-	if denied && !q.named {
-		return nobody, nil
+	if q.bans() {
+		return enforces, q.inform(ctx, guards, enforces)
 	}
 	if err := q.take(ctx, guards, true); err != nil {
 		return guards, err
 	}
-	if denied || !q.fit(guards) {
-		return enforces, q.peekOthers(ctx)
+	if !q.fit(guards) {
+		return enforces, q.inform(ctx, enforces)
 	}
 	if denied, err := q.acquire(ctx); denied || err != nil {
 		return nobody, err
@@ -144,15 +143,24 @@ func (q *Question) distribute(p part) {
 	}
 }
 
-// peekOthers tells a program, which names its keys, what the others would have decided.
-func (q *Question) peekOthers(ctx context.Context) error {
+// inform tells a program, which names its keys, what other rules would have decided.
+func (q *Question) inform(ctx context.Context, others ...part) error {
 	if !q.named {
 		return nil
 	}
 	decided := q.decisions
-	err := q.take(ctx, enforces, true)
-	q.decisions = decided
-	return err
+	defer func() { q.decisions = decided }()
+	for _, p := range others {
+		if err := q.take(ctx, p, true); err != nil {
+			return err
+		}
+		for i := range q.asks {
+			if a := &q.asks[i]; a.part() == p {
+				a.asked = a.banned
+			}
+		}
+	}
+	return nil
 }
 
 // fit reports whether all asks of a part fit.

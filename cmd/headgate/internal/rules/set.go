@@ -36,11 +36,11 @@ func NewSet(list []Rule) (*Set, error) {
 	s := &Set{byName: make(map[string]*rule, len(list))}
 	var faults []error
 	for i := range list {
-		if err := list[i].Validate(); err != nil {
+		r, err := compile(list[i])
+		if err = errors.Join(list[i].Validate(), err); err != nil {
 			faults = append(faults, err)
 			continue
 		}
-		r := compile(list[i])
 		r.place = len(s.rules)
 		s.rules = append(s.rules, r)
 		s.byName[r.Name] = r
@@ -52,11 +52,14 @@ func NewSet(list []Rule) (*Set, error) {
 	return s, nil
 }
 
-func compile(r Rule) *rule {
-	r.Match, _ = ParseMatch(r.Match.Methods, r.Match.Hosts, r.Match.Path) // valid, by Validate
+func compile(r Rule) (_ *rule, err error) {
+	r.Match, err = ParseMatch(r.Match.Methods, r.Match.Hosts, r.Match.Path)
+	if err != nil {
+		return nil, fmt.Errorf("rule %q: match: %w", r.Name, err)
+	}
 	c := &rule{Rule: r, limits: Named(r.Name, r.Limits), late: r.Cost.IsLate()}
 	if expression, found := strings.CutPrefix(r.Match.Path, "re:"); found {
-		c.path = regexp.MustCompile(expression) // valid, by Validate
+		c.path = regexp.MustCompile(expression) // valid, by ParseMatch
 	}
 	for _, host := range r.Match.Hosts {
 		if ending, found := strings.CutPrefix(host, "*"); found {
@@ -65,7 +68,7 @@ func compile(r Rule) *rule {
 			c.hosts = append(c.hosts, host)
 		}
 	}
-	return c
+	return c, nil
 }
 
 // Named returns the limits of a rule under the names that its state has: NAME, NAME.2, and so on.
@@ -99,7 +102,8 @@ const (
 	MaxPermits = 65_535
 )
 
-// Validate reports what is wrong with r, all faults together.
+// Validate reports what is wrong with r, all faults together. It does not look at what a function
+// Parse of this package has returned.
 func (r *Rule) Validate() error {
 	var faults []error
 	fault := func(field string, err error) {
@@ -108,12 +112,6 @@ func (r *Rule) Validate() error {
 		}
 	}
 	fault("name", checkName(r.Name))
-	_, err := ParseMatch(r.Match.Methods, r.Match.Hosts, r.Match.Path)
-	fault("match", err)
-	for _, p := range r.Key {
-		_, err := ParseKeyPart(p.String())
-		fault("key", err)
-	}
 	if len(r.Limits) > maxLimits {
 		fault("limits", fmt.Errorf("has %d entries; want at most %d", len(r.Limits), maxLimits))
 	}
@@ -126,12 +124,8 @@ func (r *Rule) Validate() error {
 	if len(r.Limits) == 0 && r.Permits == 0 {
 		fault("limits", errors.New(`is missing; want at least one such as "100/m", or permits`))
 	}
-	if cost := r.Cost; cost.Tokens != nil {
-		fault("cost.tokens", cost.Tokens.Validate())
-	} else {
-		cost.Estimate = 0
-		_, err = ParseCost(cost.String())
-		fault("cost", err)
+	if r.Cost.Tokens != nil {
+		fault("cost.tokens", r.Cost.Tokens.Validate())
 	}
 	if n := r.Cost.Estimate; n < 0 || n > maxCost {
 		fault("cost.estimate", fmt.Errorf("is %d; want 0 to %d", n, int64(maxCost)))

@@ -115,7 +115,9 @@ func eachLimit(o object, a *rules.Answer) object {
 
 // reply writes body, the answer to r. If the client prefers a status, the limits are also reported
 // in header fields, and a denial is a 429.
-func reply(w http.ResponseWriter, r *http.Request, allowed bool, body object, answers ...rules.Answer) {
+func reply(
+	w http.ResponseWriter, r *http.Request, allowed bool, body object, answers ...rules.Answer,
+) {
 	status := http.StatusOK
 	w.Header().Set("Content-Type", "application/json")
 	if prefersStatus(r) {
