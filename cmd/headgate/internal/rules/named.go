@@ -34,7 +34,7 @@ type Answer struct {
 	Key  string
 
 	Decisions []headgate.Decision // one for each limit; none if the key is banned, or the rule off
-	Strictest headgate.Decision   // of those; the end of a ban, and [headgate.Unlimited] without any
+	Strictest headgate.Decision   // of those; the end of a ban; [headgate.Unlimited] without any
 	Allowed   bool                // by this rule; of a [Question], the others may deny
 	Fits      bool                // a rule in shadow would have allowed it, too
 	Banned    bool
@@ -169,7 +169,8 @@ func (q *Question) answer(a *ask) Answer {
 }
 
 // Settle charges the cost of what was used, whether or not it fits, for a banned key, too. A cost
-// below 0 is refunded. It may name the starts of its grant, unless the rule has other limits by now.
+// below 0 is refunded. It may name the starts of its grant, one for each limit. Settle goes on if
+// ctx ends.
 func (e *Engine) Settle(
 	ctx context.Context, of Ask, starts []time.Time,
 ) (v Answer, refunded int64, err error) {

@@ -81,9 +81,9 @@ type PermitAnswer struct {
 	ID           concurrency.PermitID
 }
 
-// AcquirePermit acquires a permit, which expires after ttl unless it is renewed. A rule that does not
-// enforce denies none. An error that is no [headgate.InvalidError] and no [NoRuleError] is one of
-// the store.
+// AcquirePermit acquires a permit, which expires after ttl unless it is renewed. A rule that does
+// not enforce denies none. An error that is no [headgate.InvalidError] and no [NoRuleError] is one
+// of the store.
 func (e *Engine) AcquirePermit(
 	ctx context.Context, of Ask, ttl time.Duration,
 ) (v PermitAnswer, err error) {

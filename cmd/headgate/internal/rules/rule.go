@@ -47,7 +47,7 @@ type Rule struct {
 type Mode uint8
 
 // The modes. A rule in Shadow decides and counts, and denies nothing. It is asked after those that
-// enforce, by a round trip of its own.
+// enforce.
 const (
 	Enforce Mode = iota
 	Shadow
