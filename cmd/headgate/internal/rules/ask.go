@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -50,6 +51,17 @@ func (a *ask) part() part {
 		return guards
 	}
 	return enforces
+}
+
+// of returns the asks of a part whose key is not banned.
+func (q *Question) of(p part) iter.Seq[*ask] {
+	return func(yield func(*ask) bool) {
+		for i := range q.asks {
+			if a := &q.asks[i]; a.part() == p && !a.banned && !yield(a) {
+				return
+			}
+		}
+	}
 }
 
 // ask looks up what applies to a key.

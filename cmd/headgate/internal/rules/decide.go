@@ -100,11 +100,7 @@ func (q *Question) bans() (denied bool) {
 // take asks the store for one part of q together, or whether it would grant it.
 func (q *Question) take(ctx context.Context, p part, peeks bool) error {
 	q.requests = q.requests[:0]
-	for i := range q.asks {
-		a := &q.asks[i]
-		if a.part() != p || a.banned {
-			continue
-		}
+	for a := range q.of(p) {
 		cost := a.cost
 		if peeks {
 			cost = min(cost, 0)
@@ -120,7 +116,11 @@ func (q *Question) take(ctx context.Context, p part, peeks bool) error {
 	if err := take(ctx, q.engine.store, q.requests, q.decisions); err != nil {
 		return err
 	}
-	q.distribute(p)
+	rest := q.decisions
+	for a := range q.of(p) {
+		n := len(a.limits)
+		a.asked, a.decisions, rest = true, rest[:n:n], rest[n:]
+	}
 	return nil
 }
 
@@ -128,18 +128,6 @@ func (q *Question) take(ctx context.Context, p part, peeks bool) error {
 func (a *ask) note(q *Question) {
 	if a.start == nil && (q.order.Settle || q.admission != nil && a.rule.settles()) {
 		a.start = new(time.Time)
-	}
-}
-
-// distribute gives the asks of a part their decisions.
-func (q *Question) distribute(p part) {
-	rest := q.decisions
-	for i := range q.asks {
-		a := &q.asks[i]
-		if a.part() == p && !a.banned {
-			n := len(a.limits)
-			a.asked, a.decisions, rest = true, rest[:n:n], rest[n:]
-		}
 	}
 }
 
@@ -154,10 +142,8 @@ func (q *Question) inform(ctx context.Context, others ...part) error {
 		if err := q.take(ctx, p, true); err != nil {
 			return err
 		}
-		for i := range q.asks {
-			if a := &q.asks[i]; a.part() == p {
-				a.asked = a.banned
-			}
+		for a := range q.of(p) {
+			a.asked = false
 		}
 	}
 	return nil
@@ -165,8 +151,8 @@ func (q *Question) inform(ctx context.Context, others ...part) error {
 
 // fit reports whether all asks of a part fit.
 func (q *Question) fit(p part) bool {
-	for i := range q.asks {
-		if a := &q.asks[i]; a.part() == p && !a.fits(0) {
+	for a := range q.of(p) {
+		if !a.fits(0) {
 			return false
 		}
 	}

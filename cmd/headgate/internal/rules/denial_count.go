@@ -30,10 +30,8 @@ func (q *Question) countDenial(ctx context.Context) {
 	ctx, cancel := await.Settling(ctx, true)
 	defer cancel()
 	requests := q.requests[:0]
-	for i := range q.asks {
-		if a := &q.asks[i]; a.part() == guards {
-			requests = a.appendRequests(requests, 1, Order{})
-		}
+	for a := range q.of(guards) {
+		requests = a.appendRequests(requests, 1, Order{})
 	}
 	q.requests = requests
 	err := take(ctx, q.engine.store, requests, make([]headgate.Decision, len(requests)))

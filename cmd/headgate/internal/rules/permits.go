@@ -21,8 +21,8 @@ func PermitKey(rule, key string) string { return rule + " " + key }
 // requests then waits for a permit, if those of the others are there.
 func (q *Question) acquire(ctx context.Context) (denied bool, err error) {
 	q.some = q.some[:0]
-	for i := range q.asks {
-		if a := &q.asks[i]; a.part() == enforces && a.rule.Permits > 0 {
+	for a := range q.of(enforces) {
+		if a.rule.Permits > 0 {
 			q.some = append(q.some, a)
 		}
 	}
