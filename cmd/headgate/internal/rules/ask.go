@@ -47,7 +47,7 @@ func (a *ask) part() part {
 	switch {
 	case a.rule.Mode != Enforce:
 		return shadows
-	case a.rule.Count.Denied && a.cost > 0:
+	case a.rule.Count.Denied:
 		return guards
 	}
 	return enforces
@@ -101,13 +101,13 @@ func (a *ask) appendRequests(rs []headgate.Request, cost int64, o Order) []headg
 // denies a request that r has held.
 func (r *rule) settles() bool { return r.late || len(r.Count.Statuses) > 0 || r.holds() }
 
-// fits reports whether the rule of a grants within wait. What a refund returns fits.
+// fits reports whether the rule of a grants within wait.
 func (a *ask) fits(wait time.Duration) bool {
 	if a.banned || a.full {
 		return false
 	}
 	for _, d := range a.decisions {
-		if a.cost >= 0 && !d.Within(wait) {
+		if !d.Within(wait) {
 			return false
 		}
 	}

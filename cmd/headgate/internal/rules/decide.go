@@ -86,13 +86,13 @@ func (q *Question) enforce(ctx context.Context) (part, error) {
 	return enforces, q.hold(ctx)
 }
 
-// bans reports whether a ban denies q.
+// bans reports whether a ban denies q. It denies no refund.
 func (q *Question) bans() (denied bool) {
 	for i := range q.asks {
 		a := &q.asks[i]
 		a.banned = a.banned && a.cost >= 0
 		a.asked = a.banned
-		denied = denied || a.banned && a.cost > 0 && a.part() != shadows
+		denied = denied || a.banned && a.part() != shadows
 	}
 	return denied
 }

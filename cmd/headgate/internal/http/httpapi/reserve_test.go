@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 )
@@ -159,6 +160,42 @@ func TestCommitAfterTheWindow(t *testing.T) {
 				t.Errorf("%d remain of the day, settled after %s: %v; want %d", d.Remaining, after, err, want)
 			}
 			time.Sleep(48 * time.Hour)
+		}
+	})
+}
+
+// The start of a reservation that is cancelled is free again, also under a bucket.
+func TestCancelledReservationFreesItsStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := build(t, nil, Settings{})
+		reserve := func(cost int) response {
+			return f.post("/v1/reserve", fmt.Sprintf(
+				`{"rule": "tokens", "key": "k", "cost": %d, "max_wait": 7200}`, cost))
+		}
+		reserve(1000).want(t, 200, `"wait":0`)
+		last := reserve(500)
+		last.want(t, 200, `"wait":1800`)
+		f.post("/v1/commit", fmt.Sprintf(`{"id": %q, "cost": 0}`, last.id(t))).
+			want(t, 200, `"refunded":500`)
+		reserve(100).want(t, 200, `"wait":360`)
+	})
+}
+
+// What a key has left that is banned can be refunded, and looked at.
+func TestRefundOfABannedKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := build(t, nil, Settings{})
+		f.post("/v1/take", `{"rule": "tokens", "key": "k", "cost": 900}`).want(t, 200)
+		if err := f.overrides.Put(t.Context(),
+			rules.Override{Rule: "tokens", Key: "k", Ban: true}); err != nil {
+			t.Fatal(err)
+		}
+		f.post("/v1/refund", `{"rule": "tokens", "key": "k", "cost": 300}`).
+			want(t, 200, `"allowed":true`, `"remaining":400`)
+		f.post("/v1/peek", `{"rule": "tokens", "key": "k"}`).
+			want(t, 200, `"allowed":false`, `"limit":"ban"`)
+		if n := len(f.events); n != 1 {
+			t.Errorf("%d events; want that of the take", n)
 		}
 	})
 }
