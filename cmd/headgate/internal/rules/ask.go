@@ -25,7 +25,6 @@ type ask struct {
 
 	silent    bool                // a program peeks or refunds
 	asked     bool                // the store was asked, or the key is banned
-	first     int                 // request, of those in shadow
 	decisions []headgate.Decision // one for each limit
 	permit    *concurrency.Permit
 	full      bool // no permit is free
@@ -40,7 +39,6 @@ const (
 	enforces part = iota // together with the others that can deny
 	guards               // before those, because its rule counts what they deny
 	shadows              // after those
-	nobody               // no ask: for an error that is observed already
 )
 
 func (a *ask) part() part {
@@ -132,7 +130,7 @@ func (a *ask) banEnds() time.Duration {
 	if a.until.IsZero() {
 		return headgate.Never
 	}
-	return max(time.Until(a.until), time.Second)
+	return max(time.Until(a.until), time.Microsecond)
 }
 
 // cost returns the cost of q that is known before the response, without its body.

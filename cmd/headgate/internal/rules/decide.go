@@ -2,7 +2,6 @@ package rules
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -46,9 +45,7 @@ func (q *Question) Decide(ctx context.Context) (Verdict, error) {
 
 // decide asks the rules that enforce, and then those in shadow, whose cost depends on the verdict.
 func (q *Question) decide(ctx context.Context) (Verdict, error) {
-	failed, err := q.enforce(ctx)
-	if err != nil {
-		q.fail(failed, err)
+	if err := q.enforce(ctx); err != nil {
 		return Verdict{}, err
 	}
 	v := q.verdict()
@@ -61,29 +58,24 @@ func (q *Question) decide(ctx context.Context) (Verdict, error) {
 	return v, nil
 }
 
-// enforce asks the rules that can deny, in steps. The first step that denies is the last one. With
-// an error, it returns the part that failed.
-func (q *Question) enforce(ctx context.Context) (part, error) {
+// enforce asks the rules that can deny, in steps. The first step that denies is the last one.
+func (q *Question) enforce(ctx context.Context) error {
 	if q.bans() {
-		return enforces, q.inform(ctx, guards, enforces)
+		return q.inform(ctx, guards, enforces)
 	}
 	if err := q.take(ctx, guards, true); err != nil {
-		return guards, err
+		return err
 	}
 	if !q.fit(guards) {
-		return enforces, q.inform(ctx, enforces)
+		return q.inform(ctx, enforces)
 	}
-	if denied, err := q.acquire(ctx); denied || err != nil {
-		return nobody, err
+	if free, err := q.acquire(ctx); !free || err != nil {
+		return err
 	}
-	if err := q.take(ctx, enforces, false); err != nil {
-		return enforces, err
+	if err := q.grant(ctx); q.granted || err != nil || !q.order.Hold || len(q.active.waiting) == 0 {
+		return err
 	}
-	q.granted = headgate.Granted(q.requests, q.decisions)
-	if q.granted || !q.order.Hold || len(q.active.waiting) == 0 {
-		return enforces, nil
-	}
-	return enforces, q.hold(ctx)
+	return q.hold(ctx)
 }
 
 // bans reports whether a ban denies q. It denies no refund.
@@ -97,7 +89,14 @@ func (q *Question) bans() (denied bool) {
 	return denied
 }
 
-// take asks the store for one part of q together, or whether it would grant it.
+// grant asks the store for all that can deny: all are granted, or none is charged.
+func (q *Question) grant(ctx context.Context) error {
+	err := q.take(ctx, enforces, false)
+	q.granted = err == nil && headgate.Granted(q.requests, q.decisions)
+	return err
+}
+
+// take asks the store for one part of q together, or only peeks.
 func (q *Question) take(ctx context.Context, p part, peeks bool) error {
 	q.requests = q.requests[:0]
 	for a := range q.of(p) {
@@ -114,6 +113,7 @@ func (q *Question) take(ctx context.Context, p part, peeks bool) error {
 	}
 	q.decisions = make([]headgate.Decision, len(q.requests))
 	if err := take(ctx, q.engine.store, q.requests, q.decisions); err != nil {
+		q.fail(p, err)
 		return err
 	}
 	rest := q.decisions
@@ -131,14 +131,13 @@ func (a *ask) note(q *Question) {
 	}
 }
 
-// inform tells a program, which names its keys, what other rules would have decided.
+// inform tells a program, which names its keys, what other rules would decide. They deny nothing.
 func (q *Question) inform(ctx context.Context, others ...part) error {
-	if !q.named {
-		return nil
-	}
 	decided := q.decisions
-	defer func() { q.decisions = decided }()
 	for _, p := range others {
+		if !q.named {
+			break
+		}
 		if err := q.take(ctx, p, true); err != nil {
 			return err
 		}
@@ -146,6 +145,7 @@ func (q *Question) inform(ctx context.Context, others ...part) error {
 			a.asked = false
 		}
 	}
+	q.decisions = decided
 	return nil
 }
 
@@ -164,7 +164,7 @@ func (q *Question) verdict() Verdict {
 	v := Verdict{Allowed: q.granted, Decisions: q.decisions}
 	for i := range q.asks {
 		a := &q.asks[i]
-		if a.part() == shadows || a.fits(q.order.MaxWait) || v.Allowed {
+		if a.part() == shadows || !a.asked || a.fits(q.order.MaxWait) || v.Allowed {
 			continue
 		}
 		if wait := a.strictest().RetryAfter; v.Reason == None || wait > v.RetryAfter {
@@ -204,12 +204,10 @@ func (q *Question) observe() {
 	}
 }
 
-// fail observes that err kept a part of q from deciding. The rules that a program asks fail all.
+// fail observes that err kept a part of q from deciding.
 func (q *Question) fail(p part, err error) {
-	for i := range q.asks {
-		if a := &q.asks[i]; a.part() == p || q.named {
-			q.engine.observe(a, Failed, err)
-		}
+	for a := range q.of(p) {
+		q.engine.observe(a, Failed, err)
 	}
 }
 
@@ -240,21 +238,4 @@ func take(
 		return err
 	}
 	return s.TakeAll(ctx, rs, ds)
-}
-
-// together calls f for asks at the same time, so that what they ask the store shares a trip.
-func (q *Question) together(
-	ctx context.Context, asks []*ask, f func(*Question, context.Context, *ask),
-) {
-	switch len(asks) {
-	case 0:
-	case 1:
-		f(q, ctx, asks[0])
-	default:
-		var all sync.WaitGroup
-		for _, a := range asks {
-			all.Go(func() { f(q, ctx, a) })
-		}
-		all.Wait()
-	}
 }

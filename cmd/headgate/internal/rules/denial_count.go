@@ -15,13 +15,15 @@ import (
 // a permit. A ban needs no second one, and a denial without a check of the limit says nothing about
 // the client.
 func (q *Question) countsDenial(v *Verdict) bool {
-	switch {
-	case v.Allowed || v.Reason == Ban:
+	if v.Allowed || v.Reason == Ban {
 		return false
-	case v.Reason == Permits:
-		return true
 	}
-	return q.fit(guards) && !headgate.Strictest(v.Decisions).Unchecked()
+	for a := range q.of(enforces) {
+		if a.asked && !a.fits(q.order.MaxWait) && !a.strictest().Unchecked() {
+			return true
+		}
+	}
+	return false
 }
 
 // countDenial charges the rules that count denials, if it fits. It goes on if ctx ends: a client

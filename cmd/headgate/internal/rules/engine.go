@@ -56,8 +56,8 @@ type Event struct {
 	Key     string
 	Cost    int64 // that was asked for; 0: a rule in Shadow peeked, as another had denied
 	Outcome Outcome
-	// Decision is that of the strictest limit. For a ban and for permits it has only RetryAfter,
-	// and for an error nothing.
+	// Decision is that of the strictest limit. For a ban and for permits it has only times, and for
+	// an error nothing.
 	Decision headgate.Decision
 	Banned   bool // the key is, and so the request is denied
 	Err      error
@@ -176,23 +176,20 @@ func (t *Terms) StateLimits() []headgate.Limit {
 }
 
 // Reset puts a key of a rule back in its initial state, under all limits that [Terms.StateLimits]
-// lists, and returns the key. After an error of the store, some may have been reset. Other errors
-// are those of [Question.Ask].
+// lists, and returns the key. After an error of the store, some may have been reset. What is wrong
+// with rule or key is an [AskError].
 func (e *Engine) Reset(ctx context.Context, rule, key string) (string, error) {
-	q := e.Question(Order{})
+	q := e.question(Order{})
 	defer q.free()
-	if err := q.Ask(Ask{Rule: rule, Key: key}); err != nil {
-		return key, err
+	if err := q.resolve(Ask{Rule: rule, Key: key}); err != nil {
+		return key, &AskError{Err: err}
 	}
-	key = q.asks[0].key
-	t, err := e.Terms(rule, key)
-	if err != nil {
-		return key, err
-	}
-	for _, l := range t.StateLimits() {
-		if err := e.store.Reset(ctx, key, l); err != nil {
-			return key, err
+	a := &q.asks[0]
+	limits := (&Terms{Rule: &a.rule.Rule, Limits: a.limits}).StateLimits()
+	for _, l := range limits {
+		if err := e.store.Reset(ctx, a.key, l); err != nil {
+			return a.key, err
 		}
 	}
-	return key, nil
+	return a.key, nil
 }

@@ -337,8 +337,8 @@ func TestPoolKeepsNothing(t *testing.T) {
 	q.free()
 	for name, part := range map[string]any{
 		"found": kept.found[:cap(kept.found)], "asks": kept.asks[:cap(kept.asks)],
-		"some": kept.some[:cap(kept.some)], "answers": kept.answers[:cap(kept.answers)],
-		"requests": kept.requests[:cap(kept.requests)],
+		"shadowDecisions": kept.shadowDecisions[:cap(kept.shadowDecisions)],
+		"requests":        kept.requests[:cap(kept.requests)],
 	} {
 		all := reflect.ValueOf(part)
 		for i := range all.Len() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
 )
 
 // This file holds requests over a limit until their turn, in rules with MaxWait.
@@ -101,15 +102,21 @@ func (q *Question) hold(ctx context.Context) (err error) {
 			return nil
 		}
 		a := &q.asks[i]
+		if a.start == nil { // of the turn, for its refund
+			a.start = new(time.Time)
+		}
 		come, err := q.wait(ctx, a.rule, func(ctx context.Context) error {
 			t := &turn{ctx, since.Add(a.rule.MaxWait)}
 			l := q.engine.holds.limiter
 			r, err := l.WaitAll(t, a.waiting()...) //nolint:contextcheck // in t
-			if err == nil && a.start != nil {
+			if err == nil {
 				*a.start = r.Start()
 			}
 			return err
 		})
+		if err != nil {
+			q.fail(enforces, err)
+		}
 		if err != nil || !come {
 			return err
 		}
@@ -149,10 +156,9 @@ func (q *Question) longest(waited time.Duration) int {
 
 // retake decides all asks again that are not taken.
 func (q *Question) retake(ctx context.Context, taken []int64) error {
-	if err := q.take(ctx, enforces, false); err != nil {
+	if err := q.grant(ctx); err != nil {
 		return err
 	}
-	q.granted = headgate.Granted(q.requests, q.decisions)
 	for i := range q.asks {
 		if taken[i] > 0 {
 			for j := range q.asks[i].decisions {
@@ -212,19 +218,20 @@ func (q *Question) wait(
 	return err == nil, err
 }
 
-// waitForPermit waits for a permit of a. If there is none in time, a is full.
-func (q *Question) waitForPermit(ctx context.Context, a *ask) (err error) {
+// waitForPermit waits for a permit of a, and returns nil if there is none in time.
+func (q *Question) waitForPermit(
+	ctx context.Context, a *ask, l *concurrency.Limiter,
+) (p *concurrency.Permit, err error) {
 	began, left := time.Now(), a.rule.MaxWait-q.waited
 	defer func() { q.waited += time.Since(began) }()
 	_, err = q.wait(ctx, a.rule, func(ctx context.Context) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, left)
 		defer cancel()
-		a.permit, err = q.active.permits[a.rule].Wait(ctx, PermitKey(a.rule.Name, a.key))
+		p, err = l.Wait(ctx, PermitKey(a.rule.Name, a.key))
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	})
-	a.full = a.permit == nil
-	return err
+	return p, err
 }

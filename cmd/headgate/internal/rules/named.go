@@ -24,7 +24,7 @@ type Ask struct {
 	Headroom int64 // tokens, or permits, that are left to others
 }
 
-// RuleCost is the Cost of a program that does not say one.
+// RuleCost is the Cost of a program that does not say one. No other Cost is as low.
 const RuleCost = -1 << 63
 
 // Answer is what was decided about an [Ask].
@@ -43,59 +43,83 @@ type Answer struct {
 	Starts    []time.Time // of the grant, one for each limit, if they are known
 }
 
-// Question makes one of keys that a program names; see [Question.Ask].
-func (e *Engine) Question(o Order) *Question {
+// AskError is what is wrong with one of several asks: a [NoRuleError], or a
+// [headgate.InvalidError] whose Field is rule or key.
+type AskError struct {
+	Index int // from 0
+	Err   error
+}
+
+// Error is that of the ask.
+func (e *AskError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error of the ask.
+func (e *AskError) Unwrap() error { return e.Err }
+
+// Answer answers each ask, and reports whether all were granted: else none of those that enforce is
+// charged. It returns an [AskError] for what is wrong with asks. Any other error means that the
+// store is unavailable.
+func (e *Engine) Answer(
+	ctx context.Context, o Order, asks ...Ask,
+) (answers []Answer, granted bool, err error) {
 	q := e.question(o)
+	defer q.free()
 	q.named = true
-	return q
-}
-
-// RepeatedError is returned for an [Ask] that has the key and the limits of an earlier one.
-type RepeatedError struct {
-	Key   string
-	First int // the earlier one, from 0
-}
-
-// Error names the earlier one.
-func (e *RepeatedError) Error() string {
-	return fmt.Sprintf("rules: key %q is asked for with the limit of ask %d", e.Key, e.First)
-}
-
-// Ask adds a to q. It returns a [NoRuleError], a [RepeatedError], or a [headgate.InvalidError]
-// whose Field is rule or key.
-func (q *Question) Ask(a Ask) error {
-	if err := q.resolve(a); err != nil {
-		return err
+	for i, a := range asks {
+		err := q.resolve(a)
+		if err == nil {
+			err = q.check()
+		}
+		if err != nil {
+			return nil, false, &AskError{Index: i, Err: err}
+		}
 	}
+	v, err := q.decide(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	answers = make([]Answer, len(q.asks))
+	for i := range q.asks {
+		answers[i] = q.answer(&q.asks[i])
+	}
+	return answers, v.Allowed, nil
+}
+
+// check checks the last ask, and takes what does not apply from a rule that is off.
+func (q *Question) check() error {
 	last := len(q.asks) - 1
-	added := &q.asks[last]
+	a := &q.asks[last]
 	switch {
-	case len(added.rule.limits) == 0:
-		return invalid("rule", strconv.Quote(a.Rule)+", which has permits and no limits",
+	case len(a.limits) == 0:
+		return invalid("rule", strconv.Quote(a.rule.Name)+", which has permits and no limits",
 			"a rule with limits, or /v1/acquire")
-	case q.order.Settle && added.part() == guards:
-		return invalid("rule", strconv.Quote(a.Rule)+", which counts denials", "another rule")
+	case q.order.Settle && a.rule.Count.Denied:
+		return invalid("rule", strconv.Quote(a.rule.Name)+", which counts denials", "another rule")
 	}
-	first := slices.IndexFunc(q.asks, func(other ask) bool {
-		return other.key == added.key && other.rule.Name == a.Rule &&
-			(a.Rule != "" || other.limits[0].ID() == a.Limit.ID())
-	})
-	if first < last {
-		return &RepeatedError{Key: added.key, First: first}
+	for i := range q.asks[:last] {
+		b := &q.asks[i]
+		if b.key == a.key && b.rule.Name == a.rule.Name &&
+			(b.rule == a.rule || b.limits[0].ID() == a.limits[0].ID()) {
+			return invalid("key", fmt.Sprintf("%.500q, with the same limit as in requests[%d]",
+				a.key, i), "one request for each key and limit, with the costs added up")
+		}
+	}
+	if a.rule.Mode == Off {
+		a.banned, a.limits = false, nil
 	}
 	return nil
 }
 
-// resolve adds a, after it has found what applies to it.
+// resolve adds an ask, after it has found what applies to it.
 func (q *Question) resolve(of Ask) error {
-	r := &rule{limits: []headgate.Limit{of.Limit}}
-	if of.Rule != "" {
-		if r = q.active.byName[of.Rule]; r == nil {
-			return &NoRuleError{Name: of.Rule}
-		}
-		if of.Key == "" && len(r.Key) == 0 { // as gateways and the proxy count it
-			of.Key = KeyOfAll
-		}
+	r := q.active.byName[of.Rule]
+	switch {
+	case of.Rule == "":
+		r = &rule{limits: []headgate.Limit{of.Limit}}
+	case r == nil:
+		return &NoRuleError{Name: of.Rule}
+	case of.Key == "" && len(r.Key) == 0: // as gateways and the proxy count it
+		of.Key = KeyOfAll
 	}
 	if of.Key == "" {
 		return invalid("key", "missing", "a key such as ip:192.0.2.1")
@@ -112,9 +136,6 @@ func (q *Question) resolve(of Ask) error {
 		a.cost = -a.cost
 	}
 	a.silent = a.cost <= 0
-	if r.Mode == Off {
-		a.banned, a.limits = false, nil
-	}
 	q.asks = append(q.asks, a)
 	return nil
 }
@@ -123,27 +144,12 @@ func invalid(field, value, want string) error {
 	return &headgate.InvalidError{Field: field, Value: value, Want: want}
 }
 
-// Answer answers each ask of q, and reports whether all were granted: else none of those that
-// enforce is charged. An error means that the store is unavailable.
-func (q *Question) Answer(ctx context.Context) (answers []Answer, granted bool, err error) {
-	defer q.free()
-	v, err := q.decide(ctx)
-	if err != nil {
-		return nil, false, err
-	}
-	answers = make([]Answer, len(q.asks))
-	for i := range q.asks {
-		answers[i] = q.answer(&q.asks[i])
-	}
-	return answers, v.Allowed, nil
-}
-
 func (q *Question) answer(a *ask) Answer {
 	enforce := a.rule.Mode == Enforce
 	v := Answer{
 		Mode: a.rule.Mode, Key: a.key, Strictest: a.strictest(), Banned: a.banned,
 		Allowed: !enforce || a.fits(q.order.MaxWait), Fits: a.fits(0),
-		Decisions: slices.Clone(a.decisions),
+		Decisions: a.decisions,
 	}
 	if a.rule.Name != "" {
 		v.Rule = &a.rule.Rule
@@ -153,6 +159,9 @@ func (q *Question) answer(a *ask) Answer {
 	}
 	if a.granted {
 		v.Charged = a.cost
+	}
+	if !enforce { // what shadow decides is kept for the next Question
+		v.Decisions = slices.Clone(a.decisions)
 	}
 	if !enforce || !a.granted {
 		return v
@@ -174,7 +183,7 @@ func (q *Question) answer(a *ask) Answer {
 func (e *Engine) Settle(
 	ctx context.Context, of Ask, starts []time.Time,
 ) (v Answer, refunded int64, err error) {
-	q := e.Question(Order{})
+	q := e.question(Order{})
 	defer q.free()
 	if err := q.resolve(of); err != nil {
 		return v, 0, err

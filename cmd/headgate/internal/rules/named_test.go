@@ -87,73 +87,89 @@ func (r *Rule) keyOf(client netip.Addr) string {
 // askAll names the key of each rule.
 func askAll(t *testing.T, e *Engine, list []Rule, key string) ([]Answer, bool) {
 	t.Helper()
-	q := e.Question(Order{})
+	var asks []Ask
 	for _, r := range list {
 		a := Ask{Rule: r.Name, Key: key, Cost: RuleCost}
 		if len(r.Key) == 0 {
 			a.Key = ""
 		}
-		if err := q.Ask(a); err != nil {
-			t.Fatal(err)
-		}
+		asks = append(asks, a)
 	}
-	answers, granted, err := q.Answer(t.Context())
+	answers, granted, err := e.Answer(t.Context(), Order{}, asks...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return answers, granted
 }
 
-// arrivals is a store that holds each call until so many have come.
-type arrivals struct {
+// trips counts the calls of a store.
+type trips struct {
 	headgate.Store
 
-	all *sync.WaitGroup
+	n int
 }
 
-func (s arrivals) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
-	s.all.Done()
-	s.all.Wait()
+func (s *trips) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	s.n++
 	return s.Store.Take(ctx, r)
 }
 
-// Rules in shadow are asked at the same time, and so are permits: each call waits for the others.
-func TestAskedTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var all sync.WaitGroup
-		all.Add(3)
-		e := New(arrivals{Store: headgate.NewMemory(), all: &all}, concurrency.NewMemory(), Options{})
-		e.Use(newSet(t, Rule{Name: "a", Limits: per(1), Mode: Shadow},
-			Rule{Name: "b", Limits: per(1), Mode: Shadow}, Rule{Name: "c", Limits: per(1), Mode: Shadow}))
+func (s *trips) TakeAll(
+	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
+) error {
+	s.n++
+	return s.Store.TakeAll(ctx, rs, ds)
+}
+
+// Rules in shadow are asked in one trip, and in one more after some of them have denied. Each decides
+// by itself.
+func TestShadowsShareATrip(t *testing.T) {
+	s := &trips{Store: headgate.NewMemory()}
+	var seen recorder
+	e := New(s, nil, Options{Observe: seen.observe})
+	e.Use(newSet(t, Rule{Name: "a", Limits: per(3), Mode: Shadow},
+		Rule{Name: "b", Limits: per(1), Mode: Shadow}, Rule{Name: "c", Limits: per(2), Mode: Shadow}))
+	for i, want := range []struct {
+		trips  int
+		events string
+	}{
+		{1, "a allowed, b allowed, c allowed"},
+		{2, "a allowed, b shadow_denied, c allowed"},
+		{2, "a allowed, b shadow_denied, c shadow_denied"},
+		{1, "a shadow_denied, b shadow_denied, c shadow_denied"},
+	} {
+		s.n = 0
 		decide(t, e, &Request{Path: "/"})
-	})
-}
-
-// permitArrivals holds each call until so many have come.
-type permitArrivals struct {
-	concurrency.Store
-
-	all *sync.WaitGroup
-}
-
-func (s permitArrivals) AcquirePermit(
-	ctx context.Context, r concurrency.Request,
-) (concurrency.Decision, error) {
-	s.all.Done()
-	s.all.Wait()
-	return s.Store.AcquirePermit(ctx, r)
-}
-
-func TestPermitsAreAskedTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var all sync.WaitGroup
-		all.Add(3)
-		permits := concurrency.NewMemory()
-		e := New(headgate.NewMemory(), permitArrivals{permits, &all}, Options{})
-		e.Use(newSet(t, Rule{Name: "a", Permits: 1}, Rule{Name: "b", Permits: 1}, Rule{Name: "c", Permits: 1}))
-		if v, a := begin(t, e, &Request{Path: "/"}); v.Allowed {
-			a.End(t.Context())
+		if got := seen.since(); s.n != want.trips || got != want.events {
+			t.Errorf("request %d: %d trips, %s", i, s.n, got)
 		}
+	}
+}
+
+// A request that waits for a permit, or that is denied one, holds none of the rules behind.
+func TestPermitsInTheOrderOfTheRules(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		permits := concurrency.NewMemory()
+		e := New(headgate.NewMemory(), permits, Options{})
+		e.Use(newSet(t, Rule{Name: "client", Key: []KeyPart{{Source: "ip"}}, Permits: 1, MaxWait: 20 * time.Second},
+			Rule{Name: "all", Permits: 2}))
+		one := &Request{Path: "/", Client: netip.MustParseAddr("192.0.2.1")}
+		_, running := begin(t, e, one)
+		ctx, leave := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		for range 5 {
+			waiting.Go(func() { _, _, _ = e.Match(one).Begin(ctx) })
+		}
+		synctest.Wait()
+		other := &Request{Path: "/", Client: netip.MustParseAddr("192.0.2.2")}
+		if v, a := begin(t, e, other); !v.Allowed {
+			t.Errorf("%+v", v)
+		} else {
+			a.End(ctx)
+		}
+		leave()
+		waiting.Wait()
+		running.End(t.Context())
 		if n := permits.Keys(); n != 0 {
 			t.Errorf("%d keys have permits", n)
 		}
@@ -200,18 +216,79 @@ func TestAskRefuses(t *testing.T) {
 		{Ask{Rule: "guard", Cost: 1}, Order{Settle: true},
 			`headgate: rule is "guard", which counts denials; want another rule`},
 	} {
-		if err := e.Question(c.o).Ask(c.ask); err == nil || err.Error() != c.want {
+		if _, _, err := e.Answer(t.Context(), c.o, c.ask); err == nil || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)
 		}
 	}
-	q := e.Question(Order{})
-	var repeated *RepeatedError
-	for i, a := range []Ask{{Rule: "guard"}, {Rule: "login", Key: "k"}, {Rule: "guard", Key: "all"}} {
-		if err := q.Ask(a); (i == 2) != errors.As(err, &repeated) {
-			t.Errorf("%d: %v", i, err)
+	_, _, err := e.Answer(t.Context(), Order{}, Ask{Rule: "guard"}, Ask{Rule: "login", Key: "k"},
+		Ask{Rule: "guard", Key: "all"})
+	wrong, ok := errors.AsType[*AskError](err)
+	if want := `headgate: key is "all", with the same limit as in requests[0]; `; !ok ||
+		wrong.Index != 2 || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A rule without limits that an override gives some can be asked, and reset. A rule that counts
+// denials has no reservations, also in shadow.
+func TestLimitsOfAnOverride(t *testing.T) {
+	e := newEngine(t, Options{Overrides: overrides{{Rule: "exports", Key: "k", Limits: per(1)}}},
+		Rule{Name: "exports", Permits: 2},
+		Rule{Name: "trial", Limits: per(3), Count: Count{Denied: true}, Mode: Shadow})
+	for _, allowed := range []bool{true, false} {
+		answers, _, err := e.Answer(t.Context(), Order{}, Ask{Rule: "exports", Key: "k", Cost: 1})
+		if err != nil || answers[0].Allowed != allowed {
+			t.Errorf("%+v, %v", answers, err)
 		}
 	}
-	if repeated.First != 0 || !strings.Contains(repeated.Error(), `"all" is asked for with the limit of ask 0`) {
-		t.Errorf("%+v: %v", repeated, repeated)
+	if _, err := e.Reset(t.Context(), "exports", "k"); err != nil || left(t, e, "exports", "k") != 1 {
+		t.Error(err)
+	}
+	if _, _, err := e.Answer(t.Context(), Order{Settle: true}, Ask{Rule: "trial"}); err == nil {
+		t.Error("reserved")
+	}
+}
+
+// A ban is no denial that counts, whatever the other rules would have said.
+func TestBanIsNotCounted(t *testing.T) {
+	e := newEngine(t, Options{Overrides: overrides{
+		{Rule: "banned", Key: "k", Ban: true, Until: time.Now().Add(time.Minute)},
+	}}, Rule{Name: "banned", Limits: per(5)}, Rule{Name: "spent", Limits: per(1)},
+		Rule{Name: "guard", Limits: per(3), Count: Count{Denied: true}})
+	asks := []Ask{{Rule: "spent", Key: "k", Cost: 1}, {Rule: "guard", Key: "k", Cost: 1},
+		{Rule: "banned", Key: "k", Cost: 1}}
+	for _, n := range []int{1, 3, 3} {
+		if _, granted, err := e.Answer(t.Context(), Order{}, asks[:n]...); err != nil || granted != (n == 1) {
+			t.Error(n, granted, err)
+		}
+	}
+	if got := left(t, e, "guard", "k"); got != 3 {
+		t.Errorf("guard has %d left; want 3", got)
+	}
+}
+
+// The verdict names the rule that denies for the longest. Its decisions are of the limits that
+// denied: there is none if a permit did, also beside a rule that counts denials.
+func TestVerdictOfSeveralRules(t *testing.T) {
+	e := newEngine(t, Options{},
+		Rule{Name: "guard", Limits: per(9), Count: Count{Denied: true}},
+		Rule{Name: "hour", Limits: per(1), Match: Match{Path: "/limits"}},
+		Rule{Name: "day", Limits: []headgate.Limit{headgate.PerDay(1)}, Match: Match{Path: "/limits"}},
+		Rule{Name: "minute", Limits: []headgate.Limit{headgate.PerMinute(1)}, Match: Match{Path: "/limits"}},
+		Rule{Name: "one", Permits: 1, Match: Match{Path: "/permits"}})
+	for _, c := range []struct {
+		path, rule string
+		reason     Reason
+		decisions  int
+	}{{"/limits", "day", Limits, 3}, {"/permits", "one", Permits, 0}} {
+		q := &Request{Path: c.path}
+		begin(t, e, q)
+		v, _ := begin(t, e, q)
+		if v.Rule != c.rule || v.Reason != c.reason || len(v.Decisions) != c.decisions {
+			t.Errorf("%+v", v)
+		}
+	}
+	if got := left(t, e, "guard", "all"); got != 7 {
+		t.Errorf("guard has %d left; want 7, as both denials count", got)
 	}
 }

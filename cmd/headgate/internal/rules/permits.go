@@ -17,56 +17,42 @@ const permitPause = time.Second
 // PermitKey is the key under which permits of a rule are kept for a key of the rule.
 func PermitKey(rule, key string) string { return rule + " " + key }
 
-// acquire acquires the permits of all rules that enforce, all at the same time. A rule that holds
-// requests then waits for a permit, if those of the others are there.
-func (q *Question) acquire(ctx context.Context) (denied bool, err error) {
-	q.some = q.some[:0]
+// acquire acquires the permits of rules that enforce, in their order, and reports whether all were
+// free. It does not ask for all at the same time: a request that one rule denies, or that waits for
+// its permit, would keep those of the rules behind it from other clients.
+func (q *Question) acquire(ctx context.Context) (free bool, err error) {
 	for a := range q.of(enforces) {
-		if a.rule.Permits > 0 {
-			q.some = append(q.some, a)
+		if err := q.permit(ctx, a); err != nil {
+			q.engine.observe(a, Failed, err)
+			return false, err
+		}
+		if a.full {
+			return false, nil
 		}
 	}
-	q.together(ctx, q.some, (*Question).tryPermit)
-	for _, a := range q.some {
-		q.keep(ctx, a)
-		denied = denied || a.full && !(a.percent == 0 && a.rule.holds())
-	}
-	for _, a := range q.some {
-		if a.full && !denied && a.err == nil {
-			a.err = q.waitForPermit(ctx, a)
-			q.keep(ctx, a)
-			denied = a.full
-		}
-		if a.err != nil {
-			q.engine.observe(a, Failed, a.err)
-			err = a.err
-		}
-	}
-	return denied, err
+	return true, nil
 }
 
-// tryPermit acquires a permit for a, if its rule has permits, and the caller sees the end of the
-// request.
-func (q *Question) tryPermit(ctx context.Context, a *ask) {
+// permit acquires a permit for a, if its rule has permits, and the caller sees the end of the
+// request. If none is free, a is full.
+func (q *Question) permit(ctx context.Context, a *ask) error {
 	l := q.active.permits[a.rule]
 	if l == nil || q.admission == nil {
-		return
+		return nil
 	}
-	a.permit, _, a.err = l.AcquireWithHeadroom(ctx, PermitKey(a.rule.Name, a.key),
+	p, _, err := l.AcquireWithHeadroom(ctx, PermitKey(a.rule.Name, a.key),
 		partOf(a.percent, a.rule.Permits))
-	a.asked, a.full = true, a.permit == nil && a.err == nil
-}
-
-// keep renews the permit of a, until the end of the request. If the store fails for longer than the
-// permit lasts, another request may have the place. The request goes on: to cut it off would help
-// nobody.
-func (q *Question) keep(ctx context.Context, a *ask) {
-	if a.permit == nil {
-		return
+	if p == nil && err == nil && a.percent == 0 && a.rule.holds() {
+		p, err = q.waitForPermit(ctx, a, l)
 	}
-	_, stop := a.permit.Keep(context.WithoutCancel(ctx))
-	q.admission.held = append(q.admission.held, held{a.permit, stop})
-	a.permit = nil
+	if a.asked, a.full = true, p == nil; a.full {
+		return err
+	}
+	// If the store fails for longer than the permit lasts, another request may have the place. The
+	// request goes on: to cut it off would help nobody.
+	_, stop := p.Keep(context.WithoutCancel(ctx))
+	q.admission.held = append(q.admission.held, held{p, stop})
+	return nil
 }
 
 // PermitAnswer is the answer to a program that asks for a permit.
@@ -88,7 +74,7 @@ func (e *Engine) AcquirePermit(
 	ctx context.Context, of Ask, ttl time.Duration,
 ) (v PermitAnswer, err error) {
 	of.Cost = 1
-	q := e.Question(Order{})
+	q := e.question(Order{})
 	defer q.free()
 	if err := q.resolve(of); err != nil {
 		return v, err

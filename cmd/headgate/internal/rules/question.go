@@ -8,8 +8,7 @@ import (
 )
 
 // Question is what is asked for one request: an ask of each rule that matches it, or of each that a
-// program names. [Engine.Match], [Engine.MatchRule] and [Engine.Question] make one. One of its
-// methods Decide, Begin and Answer answers it. It cannot be used after that.
+// program names. [Question.Decide] or [Question.Begin] answers it; it cannot be used after that.
 type Question struct {
 	engine    *Engine
 	active    *active
@@ -17,14 +16,14 @@ type Question struct {
 	named     bool // by a program, which wants to know what each rule decided
 	found     []*rule
 	asks      []ask
-	some      []*ask
 	requests  []headgate.Request
-	answers   []headgate.Decision // of rules in shadow
-	admission *Admission          // nil for callers that do not see the end of the request
+	admission *Admission // nil for callers that do not see the end of the request
 
 	granted   bool                // all rules that enforce granted
 	decisions []headgate.Decision // of the rules that enforce, and were asked last
 	waited    time.Duration       // for permits
+
+	shadowDecisions []headgate.Decision
 }
 
 // Order says how a [Question] is asked. The zero Order charges what fits now.
@@ -46,18 +45,17 @@ func (e *Engine) question(o Order) *Question {
 func (q *Question) free() {
 	clear(q.found)
 	clear(q.asks)
-	clear(q.some[:cap(q.some)])
 	clear(q.requests[:cap(q.requests)])
-	clear(q.answers[:cap(q.answers)])
+	clear(q.shadowDecisions[:cap(q.shadowDecisions)])
 	e := q.engine
 	*q = Question{
-		found: q.found[:0], asks: q.asks[:0], some: q.some[:0],
-		requests: q.requests[:0], answers: q.answers[:0],
+		found: q.found[:0], asks: q.asks[:0], requests: q.requests[:0],
+		shadowDecisions: q.shadowDecisions[:0],
 	}
 	e.questions.Put(q)
 }
 
-// Match asks all rules that match r.
+// Match makes the Question to all rules that match r.
 func (e *Engine) Match(r *Request) *Question {
 	q := e.question(Order{Hold: true})
 	t := newTarget(r)
@@ -68,7 +66,7 @@ func (e *Engine) Match(r *Request) *Question {
 	return q
 }
 
-// MatchRule asks one rule, whether or not it matches r. It returns a [NoRuleError] if there is no
+// MatchRule makes the Question to one rule, whether or not it matches r. It returns a [NoRuleError] if there is no
 // such rule.
 func (e *Engine) MatchRule(name string, r *Request) (*Question, error) {
 	q := e.question(Order{Hold: true})
@@ -101,7 +99,7 @@ func (q *Question) NeedsBody() bool {
 	needs := false
 	for i := range q.asks {
 		a := &q.asks[i]
-		if a.banned && a.part() == enforces {
+		if a.banned && a.part() != shadows {
 			return false
 		}
 		needs = needs || a.rule.Cost.Tokens != nil && !a.banned

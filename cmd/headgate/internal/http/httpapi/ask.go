@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/headgate/headgate"
@@ -48,52 +46,33 @@ func (h *Handler) read(
 	if err := jsonbody.Read(w, r, MaxBody, fields...); err != nil {
 		return err
 	}
-	return h.complete(a, "")
+	return h.complete(a)
 }
 
-// question asks a.
-func (h *Handler) question(a *asked, o rules.Order) (*rules.Question, error) {
-	q := h.options.Engine.Question(o)
-	return q, q.Ask(a.Ask)
-}
-
-// complete checks that a names one rule or one limit, and reads the limit. Where is put before the
-// names of fields in errors.
-func (h *Handler) complete(a *asked, where string) error {
+// complete checks that a names one rule or one limit, and reads the limit.
+func (h *Handler) complete(a *asked) error {
 	switch {
 	case a.Rule == "" && a.limit == "":
-		return problem.BadField(where+"rule", "missing", "the name of a rule in the file")
+		return problem.BadField("rule", "missing", "the name of a rule in the file")
 	case a.Rule != "" && a.limit != "":
-		return problem.BadField(where+"limit", jsonbody.Quote(a.limit)+" with a rule",
+		return problem.BadField("limit", jsonbody.Quote(a.limit)+" with a rule",
 			"one of rule and limit")
 	case a.limit == "":
 		return nil
 	case !h.settings.Load().inlineLimits:
-		return &problem.Problem{Status: http.StatusForbidden, Field: where + "limit",
-			Detail: where + "limit is not allowed; " +
+		return &problem.Problem{Status: http.StatusForbidden, Field: "limit",
+			Detail: "limit is not allowed; " +
 				"want a rule, or api.allow_inline_limits: true in the file"}
 	case strings.Contains(a.limit, "="):
-		return problem.BadField(where+"limit", jsonbody.Quote(a.limit),
+		return problem.BadField("limit", jsonbody.Quote(a.limit),
 			"a limit without a name; a rule has a name")
 	}
 	l, err := headgate.ParseLimit(a.limit)
 	if err != nil {
 		p := *toProblem(err)
-		p.Field, p.Detail = where+"limit", where+p.Detail
+		p.Field = "limit"
 		return &p
 	}
 	a.Limit = l
 	return nil
-}
-
-// inList is err, an error of rules about one of several asks.
-func inList(err error, where string) error {
-	if repeated, ok := errors.AsType[*rules.RepeatedError](err); ok {
-		return problem.BadField(where+"key", jsonbody.Quote(repeated.Key)+
-			", with the same limit as in requests["+strconv.Itoa(repeated.First)+"]",
-			"one request for each key and limit, with the costs added up")
-	}
-	p := *toProblem(err)
-	p.Field, p.Detail = where+p.Field, where+p.Detail
-	return &p
 }

@@ -9,22 +9,20 @@ import (
 )
 
 // decide asks a, and returns the only answer.
-func (h *Handler) decide(ctx context.Context, a *asked, o rules.Order) (v rules.Answer, err error) {
-	q, err := h.question(a, o)
+func (h *Handler) decide(ctx context.Context, a *asked, o rules.Order) (rules.Answer, error) {
+	answers, _, err := h.decideAll(ctx, o, a.Ask)
 	if err != nil {
-		return v, err
-	}
-	answers, _, err := decide(ctx, q)
-	if err != nil {
-		return v, err
+		return rules.Answer{}, err
 	}
 	return answers[0], nil
 }
 
-// decide returns an error, too, if a fallback denied, and has not checked a limit: the store is
+// decideAll returns an error, too, if a fallback denied, and has not checked a limit: the store is
 // unavailable, and nothing is exceeded.
-func decide(ctx context.Context, q *rules.Question) (answers []rules.Answer, all bool, err error) {
-	answers, all, err = q.Answer(ctx)
+func (h *Handler) decideAll(
+	ctx context.Context, o rules.Order, asks ...rules.Ask,
+) (answers []rules.Answer, granted bool, err error) {
+	answers, granted, err = h.options.Engine.Answer(ctx, o, asks...)
 	if err != nil {
 		return nil, false, err
 	}
@@ -33,13 +31,13 @@ func decide(ctx context.Context, q *rules.Question) (answers []rules.Answer, all
 		switch a := &answers[i]; {
 		case a.Allowed:
 		case !a.Strictest.Unchecked():
-			return answers, all, nil
+			return answers, granted, nil
 		default:
 			retry = max(retry, a.Strictest.RetryAfter)
 		}
 	}
 	if retry == 0 {
-		return answers, all, nil
+		return answers, granted, nil
 	}
 	p := problem.Unavailable(problem.Unchecked)
 	p.RetryAfter = retry

@@ -58,7 +58,7 @@ func (h *Handler) commit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	a := asked{rules.Ask{Rule: v.Rule, Key: v.Key, Cost: used - v.Cost}, v.Limit}
-	if err := h.complete(&a, ""); err != nil {
+	if err := h.complete(&a); err != nil {
 		return err
 	}
 	var starts []time.Time

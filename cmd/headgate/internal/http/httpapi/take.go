@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -86,11 +87,14 @@ func (h *Handler) takeAll(w http.ResponseWriter, r *http.Request) error {
 	if len(raws) == 0 {
 		return problem.BadField("requests", "missing", "a list of requests")
 	}
-	q, err := h.questionOf(raws)
+	asks, err := h.readAsks(raws)
 	if err != nil {
 		return err
 	}
-	answers, granted, err := decide(r.Context(), q)
+	answers, granted, err := h.decideAll(r.Context(), rules.Order{}, asks...)
+	if wrong, ok := errors.AsType[*rules.AskError](err); ok {
+		return inRequests(wrong.Index, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -98,24 +102,30 @@ func (h *Handler) takeAll(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// questionOf asks each of raws.
-func (h *Handler) questionOf(raws []json.RawMessage) (*rules.Question, error) {
-	q := h.options.Engine.Question(rules.Order{})
+func (h *Handler) readAsks(raws []json.RawMessage) ([]rules.Ask, error) {
+	asks := make([]rules.Ask, len(raws))
 	for i, raw := range raws {
 		var a asked
-		where := "requests[" + strconv.Itoa(i) + "]."
 		fields := append(a.fields(), a.costField(), a.headroomField())
-		if err := jsonbody.Object(raw, where, fields...); err != nil {
+		if err := jsonbody.Object(raw, inRequest(i), fields...); err != nil {
 			return nil, err
 		}
-		if err := h.complete(&a, where); err != nil {
-			return nil, err
+		if err := h.complete(&a); err != nil {
+			return nil, inRequests(i, err)
 		}
-		if err := q.Ask(a.Ask); err != nil {
-			return nil, inList(err, where)
-		}
+		asks[i] = a.Ask
 	}
-	return q, nil
+	return asks, nil
+}
+
+// inRequest begins the names of the fields of one of several requests.
+func inRequest(i int) string { return "requests[" + strconv.Itoa(i) + "]." }
+
+// inRequests is err, of a field of one of several requests.
+func inRequests(i int, err error) *problem.Problem {
+	p := *toProblem(err)
+	p.Field, p.Detail = inRequest(i)+p.Field, inRequest(i)+p.Detail
+	return &p
 }
 
 // together returns the answer for several targets. After its retry_after all of them would be
