@@ -66,8 +66,8 @@ func (e *Engine) Match(r *Request) *Question {
 	return q
 }
 
-// MatchRule makes the Question to one rule, whether or not it matches r. It returns a [NoRuleError] if there is no
-// such rule.
+// MatchRule makes the Question to one rule, whether or not it matches r. It returns a [NoRuleError]
+// if there is no such rule.
 func (e *Engine) MatchRule(name string, r *Request) (*Question, error) {
 	q := e.question(Order{Hold: true})
 	rule := q.active.byName[name]
