@@ -57,7 +57,7 @@ func (b blocks) files(t *testing.T, name string) map[string]bool {
 				}
 				file, ok := find(file)
 				if !ok {
-					t.Errorf("named, and does not exist: %s", file)
+					t.Errorf("ARCHITECTURE.md names a file that does not exist: %s", file)
 				} else if strings.HasSuffix(file, ".go") {
 					files[file] = true
 				}

@@ -36,7 +36,7 @@ func TestWays(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			profile := filepath.Join(t.TempDir(), "profile")
 			walk := exec.CommandContext(t.Context(), counting, "-test.run=^TestWays$",
-				"-test.coverprofile="+profile)
+				"-test.timeout=5m", "-test.coverprofile="+profile)
 			walk.Env = append(walk.Environ(), walkOf+"="+way)
 			output(t, walk)
 			compare(t, entered(t, profile), named.files(t, way))
@@ -58,8 +58,8 @@ func compare(t *testing.T, entered, named map[string]bool) {
 		fault       string
 		files, from map[string]bool
 	}{
-		{"entered, and not named", entered, named},
-		{"named, and not entered", named, entered},
+		{"ARCHITECTURE.md does not name a file that is entered", entered, named},
+		{"ARCHITECTURE.md names a file that is not entered", named, entered},
 	} {
 		for _, file := range slices.Sorted(maps.Keys(of.files)) {
 			if !of.from[file] {
