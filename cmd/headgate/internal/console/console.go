@@ -41,8 +41,7 @@ type Options struct {
 	Overrides *overrides.Table
 	Domains   *envoy.Limiter
 
-	Files func() ([]config.Text, error) // as they are now
-	Acted func(actions.Act)             // gets each act and undo
+	Acted func(actions.Act) // gets each act and undo
 
 	Store   headgate.Store    // of rules and domains
 	Permits concurrency.Store // of rules

@@ -25,7 +25,7 @@ func (s *server) buildConsole() {
 		StoreAs: s.stores.name, StoreUp: s.storeUp.Load,
 		WithoutStore: s.stores.withoutStore,
 		Metrics:      s.metrics, Statistics: &s.envoyMetrics.Statistics,
-		Permits: s.stores.permits, Files: s.texts, Acted: s.logAct,
+		Permits: s.stores.permits, Acted: s.logAct,
 	})
 }
 
@@ -37,17 +37,6 @@ func (s *server) logAct(a actions.Act) {
 	}
 	s.log.Warn("operator action in the console", "act", a.Kind, "rule", a.Rule, "key", key,
 		"limits", a.Limits, "mode", a.Mode, "by", a.By, "note", a.Note, "undone", a.Undone != nil)
-}
-
-// texts returns the files as they are now, without secrets.
-func (s *server) texts() ([]config.Text, error) {
-	switch {
-	case s.builtIn():
-		return []config.Text{config.ExampleText()}, nil
-	case s.xds():
-		return nil, nil
-	}
-	return config.Texts(s.o.Files, s.loadOptions())
 }
 
 // showLoaded lets the console show c as the configuration in force.
