@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/gate"
 )
 
 // passes are the times at which 20 lines pass, in seconds.
@@ -227,7 +228,11 @@ func TestChunk(t *testing.T) {
 			}
 			limits = append(limits, l)
 		}
-		if got := chunk(limits); got != want {
+		l, err := headgate.NewLimiter(headgate.NewMemory(), limits...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := chunk(gate.NewKeyWaiter(l, "k")); got != want {
 			t.Errorf("%s: %d; want %d", texts, got, want)
 		}
 	}
