@@ -24,7 +24,7 @@ func (l *leaver) Reset(ctx context.Context, key string, limit headgate.Limit) er
 	return l.Store.Reset(ctx, key, limit)
 }
 
-// TestClientLeaves: an act that has begun is carried out, listed and announced, also if its client
+// TestClientLeaves: an action that has begun is carried out, listed and announced, also if its client
 // disconnects meanwhile.
 func TestClientLeaves(t *testing.T) {
 	server := redistest.Start(t)

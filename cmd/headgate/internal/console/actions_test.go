@@ -64,7 +64,7 @@ func (c *console) readAs(r *http.Request, status int, v any) string {
 func TestActs(t *testing.T) {
 	c := newActing(t)
 	const key = "ip:192.0.2.1"
-	var ban, undone actions.Act
+	var ban, undone actions.Action
 	c.act("acts", `{"act":"ban","rule":"api","key":"`+key+`","for_s":600,"note":"scan","by":"Ann"}`, 200, &ban)
 	if !strings.HasPrefix(ban.By, "Ann (token ") || !strings.HasSuffix(ban.By, ", 192.0.2.77)") ||
 		*ban.Until-ban.At != 600_000 || !ban.Undoable || strings.Contains(ban.By, secret) {
@@ -85,7 +85,7 @@ func TestActs(t *testing.T) {
 	c.act("acts", `{"act":"lift","rule":"api","key":"`+key+`"}`, 200, nil)
 	c.act("acts", `{"act":"reset","rule":"api","key":"`+key+`"}`, 200, nil)
 	var list struct {
-		Acts []actions.Act `json:"acts"`
+		Acts []actions.Action `json:"acts"`
 	}
 	text := c.read("acts", 200, &list)
 	var got strings.Builder
@@ -371,7 +371,7 @@ func TestDomain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var reset actions.Act
+		var reset actions.Action
 		c.act("acts", string(body), 200, &reset)
 		if n := remaining(); n != 2 || reset.Undoable {
 			t.Errorf("of %s, after the reset: %d remaining, %+v", user, n, reset)
@@ -431,7 +431,7 @@ func FuzzWithoutTokenNothingChanges(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, method, path, body, authorization, origin, site, kind string) {
 		c := newActing(t)
-		var act actions.Act
+		var act actions.Action
 		c.act("acts", `{"act":"raise","rule":"api","key":"ip:192.0.2.1","limits":["9/m"]}`, 200, &act)
 		before := c.stateText()
 		target, err := url.Parse("http://127.0.0.1:8080/console/api/" + strings.ReplaceAll(path, "ID", act.ID))

@@ -152,8 +152,8 @@ func TestADecisionCostsNothingWhileNobodyLooks(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	r := &runner{
 		handler: c.Handler, id: "a", rules: ruleList{handler: c.Handler},
-		sampler: newSampler(c.options.Metrics, c.options.Statistics, now),
-		viewers: map[*viewer]struct{}{},
+		counters: newCounterReader(c.options.Metrics, c.options.Statistics, now),
+		viewers:  map[*viewer]struct{}{},
 	}
 	free := func(when string) {
 		t.Helper()

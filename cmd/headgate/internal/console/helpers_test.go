@@ -81,7 +81,7 @@ func newConsole(t testing.TB, redis *redisstore.Store, tokens ...string) *consol
 			return "closed"
 		},
 		Metrics: m, Statistics: statistics, Permits: concurrency.NewMemory(),
-		Acted: func(actions.Act) {},
+		Acted: func(actions.Action) {},
 	})
 	api.Listen(&net.UnixAddr{Net: "unix"})
 	h.Use(c, time.Now())

@@ -179,7 +179,7 @@ func TestTheStoreAgreesWithTheExchange(t *testing.T) {
 	c, now := newConsole(t, opened(t, redistest.Start(t).URL()+redistest.Patient)), time.Now()
 	r := &runner{
 		handler: c.Handler, fleet: c.fleet, rules: ruleList{handler: c.Handler},
-		sampler: newSampler(c.metrics, c.options.Statistics, now), viewers: map[*viewer]struct{}{},
+		counters: newCounterReader(c.metrics, c.options.Statistics, now), viewers: map[*viewer]struct{}{},
 	}
 	v, s := &viewer{events: make(chan []byte, viewerQueue)}, &seen{}
 	r.join(v, now)
@@ -202,7 +202,7 @@ func TestTheGapIsFilled(t *testing.T) {
 	c, now := newConsole(t, opened(t, redistest.Start(t).URL()+redistest.Patient)), time.Now()
 	r := &runner{
 		handler: c.Handler, fleet: c.fleet, rules: ruleList{handler: c.Handler},
-		sampler: newSampler(c.metrics, c.options.Statistics, now), viewers: map[*viewer]struct{}{},
+		counters: newCounterReader(c.metrics, c.options.Statistics, now), viewers: map[*viewer]struct{}{},
 	}
 	v, s := &viewer{events: make(chan []byte, viewerQueue)}, &seen{}
 	r.join(v, now)
@@ -231,7 +231,7 @@ func TestTheStoreStaysSlow(t *testing.T) {
 	c, now := newConsole(t, opened(t, redistest.Start(t).URL()+redistest.Patient)), time.Now()
 	r := &runner{
 		handler: c.Handler, fleet: c.fleet, rules: ruleList{handler: c.Handler},
-		sampler: newSampler(c.metrics, c.options.Statistics, now), common: newHistory(9), sent: 9,
+		counters: newCounterReader(c.metrics, c.options.Statistics, now), common: newHistory(9), sent: 9,
 	}
 	r.own = r.snapshot()
 	other := &snapshot{ID: "b"}
@@ -299,7 +299,7 @@ func TestAnInstanceWithoutRules(t *testing.T) {
 	empty.Use(new(config.Config), time.Now())
 	own := &snapshot{Instance: instance{Config: configState{Hash: "1"}}, Lines: []string{"rule a: 1/s"}}
 	for _, h := range []*Handler{waits, empty} {
-		r := &runner{handler: h, sampler: newSampler(c.metrics, c.options.Statistics, time.Now())}
+		r := &runner{handler: h, counters: newCounterReader(c.metrics, c.options.Statistics, time.Now())}
 		h.denied.Store(newDeniedKeys(time.Now()))
 		text, err := json.Marshal(r.snapshot())
 		if err != nil {

@@ -222,8 +222,8 @@ func TestSuspended(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	r := &runner{
 		handler: c.Handler, id: "a", rules: ruleList{handler: c.Handler},
-		sampler: newSampler(c.options.Metrics, c.options.Statistics, now),
-		viewers: map[*viewer]struct{}{},
+		counters: newCounterReader(c.options.Metrics, c.options.Statistics, now),
+		viewers:  map[*viewer]struct{}{},
 	}
 	v := &viewer{events: make(chan []byte, viewerQueue)}
 	if !r.join(v, now) {
@@ -250,8 +250,8 @@ func TestTheLastViewerIsDropped(t *testing.T) {
 			c := newConsole(t, nil)
 			r := &runner{
 				handler: c.Handler, id: "a", rules: ruleList{handler: c.Handler},
-				sampler: newSampler(c.options.Metrics, c.options.Statistics, now),
-				viewers: map[*viewer]struct{}{},
+				counters: newCounterReader(c.options.Metrics, c.options.Statistics, now),
+				viewers:  map[*viewer]struct{}{},
 			}
 			v := &viewer{events: make(chan []byte, viewerQueue)}
 			if !r.join(v, now) {

@@ -30,7 +30,7 @@ func (s *server) buildConsole() {
 }
 
 // logAct logs what an operator has done or undone.
-func (s *server) logAct(a actions.Act) {
+func (s *server) logAct(a actions.Action) {
 	key := a.Key
 	if s.stores.box != nil {
 		key = s.stores.redis.StoredKey(key)

@@ -60,7 +60,7 @@ func TestSettledRulesAreNotCached(t *testing.T) {
 
 // So do rules of tokens, with all their limits.
 func TestTokenRulesAreNotCached(t *testing.T) {
-	later := &settledLater{}
+	later := &cacheBypass{}
 	later.use([]rules.Rule{
 		{Name: "model", Cost: rules.Cost{Tokens: &rules.TokenCost{Estimate: 1, Input: 1}}}, {Name: "plain"},
 	})
@@ -73,7 +73,7 @@ func TestTokenRulesAreNotCached(t *testing.T) {
 
 // While the rules are loaded again, those whose cost is in the response pass the cache.
 func TestSettledRulesWhileLoading(t *testing.T) {
-	later := &settledLater{}
+	later := &cacheBypass{}
 	list := []rules.Rule{{Name: "tokens", Cost: rules.Cost{ResponseHeader: "X-Tokens"}}}
 	later.use(list)
 	ended := make(chan struct{})
