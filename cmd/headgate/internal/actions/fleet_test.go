@@ -14,6 +14,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/internal/eventually"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
@@ -22,13 +23,7 @@ import (
 // eventually waits until the key has a state.
 func (f *instance) eventually(rule, key, want string) {
 	f.t.Helper()
-	got := ""
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if got = f.state(rule, key); got == want {
-			return
-		}
-	}
-	f.t.Fatalf("after a minute, the key %q of %s has %s, want %s", key, rule, got, want)
+	eventually.Equal(f.t, "the key "+key, func() string { return f.state(rule, key) }, want)
 }
 
 // TestFleet: an action of one instance is in force, listed and undone on another, also on one that

@@ -146,30 +146,6 @@ func TestState(t *testing.T) {
 	})
 }
 
-// Without viewers, no state is made.
-func TestNobodyLooks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newConsole(t, nil)
-		defer c.run()()
-		time.Sleep(time.Minute)
-		if n := c.states.Load(); n != 0 {
-			t.Errorf("%d states were made", n)
-		}
-		v := c.look()
-		time.Sleep(3 * time.Second)
-		if c.states.Load() < 3 {
-			t.Errorf("%d states were made for a viewer", c.states.Load())
-		}
-		c.leave(v)
-		synctest.Wait()
-		n := c.states.Load()
-		time.Sleep(time.Minute)
-		if more := c.states.Load() - n; more != 0 {
-			t.Errorf("%d states were made after the viewer left", more)
-		}
-	})
-}
-
 // One encoding serves all viewers. There are at most so many, and those that do not read are
 // dropped; the others notice nothing.
 func TestViewersAreBounded(t *testing.T) {

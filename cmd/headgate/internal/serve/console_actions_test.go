@@ -9,9 +9,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
+	"github.com/headgate/headgate/internal/eventually"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 )
@@ -80,13 +80,7 @@ func (s *server) take(t *testing.T) int {
 // until waits until a request has the status.
 func (s *server) until(t *testing.T, status int) {
 	t.Helper()
-	got := 0
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if got = s.take(t); got == status {
-			return
-		}
-	}
-	t.Fatalf("after a minute, a request is answered with %d, want %d", got, status)
+	eventually.Equal(t, "the status of a request", func() int { return s.take(t) }, status)
 }
 
 // TestActsReachAllInstances: a reset, though the other has cached the denial; a ban, a switch, and
