@@ -1,9 +1,9 @@
 // Package console serves the page for operators: current decisions, denied keys, actions and rules.
 //
-// A counterReader reads the counters of this instance. While there are viewers, the instances that share
-// a Redis exchange their counts, and events are sent to all viewers. Without viewers, nothing is
-// encoded, nothing is written to Redis, and a decision costs nothing: denied keys are counted from
-// the first viewer on.
+// A counterReader reads the counters of this instance. While there are viewers, the instances that
+// share a Redis exchange their counts, and events are sent to all viewers. Without viewers, nothing
+// is encoded, nothing is written to Redis, and a decision costs nothing: denied keys are counted
+// from the first viewer on.
 package console
 
 import (

@@ -169,8 +169,8 @@ func (g *groups) add(id uint32, denied []bool) {
 }
 
 // list returns the groups that were denied most, by the sum of their shares of what each limit
-// denied, and then those with the most requests. The last one is all others. It is nil if no request
-// has a name.
+// denied, and then those with the most requests. The last one has all others. It is nil if no
+// request has a name.
 func (g *groups) list(denied []int64) []Group {
 	if len(g.all) == none+1 && g.all[other].requests == 0 { // no name was ever seen
 		return nil
