@@ -87,11 +87,14 @@ func TestFleet(t *testing.T) {
 	redis := redistest.Start(t)
 	synctest.Test(t, func(t *testing.T) {
 		var all instances
+		var stops []func()
 		for i := range 3 {
 			c := newConsole(t, opened(t, redis.URL()+redistest.Patient+"&prefix=fleet:"))
 			c.instance = fmt.Sprint("host-", i)
 			all = append(all, c)
-			defer c.run()()
+			stop := c.run()
+			defer stop()
+			stops = append(stops, stop)
 		}
 		all.work(47)
 		before := all.prometheus("api")[denied] / 2
@@ -123,6 +126,11 @@ func TestFleet(t *testing.T) {
 		top, bots := s.rule(t, "api").DeniedKeys, all.prometheus("api")[denied]/2-before
 		if len(top) != 4 || top[0].Key != "ip:bot" || top[0].Denied != bots {
 			t.Errorf("the keys denied most: %+v, want ip:bot with %d", top, bots)
+		}
+		stops[0]() // its last snapshot stays in Redis for a while
+		time.Sleep(silence + 2*time.Second)
+		if s.read(t, v); len(s.state.Instances) != 2 {
+			t.Errorf("after one ended: %+v", s.state.Instances)
 		}
 	})
 }

@@ -215,42 +215,6 @@ func TestPutThatCannotBeRead(t *testing.T) {
 	awaitOverride(t, b, "ban")
 }
 
-// losing opens a store whose client, with its usual retries, loses an answer to a command with word.
-func losing(t *testing.T, server *redistest.Server, word string) *redisstore.Store {
-	t.Helper()
-	client := redis.NewClient(&redis.Options{
-		Addr: redistest.LoseAnAnswer(t, server.Addr, word), Protocol: 2, DisableIdentity: true,
-	})
-	t.Cleanup(func() { _ = client.Close() })
-	store, err := redisstore.New(client, redisstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store
-}
-
-// TestALostAnswer: a change whose answer is lost is an error, and not sent again: the second answer
-// would say that there was nothing to delete, or that somebody else has changed it.
-func TestALostAnswer(t *testing.T) {
-	server := redistest.Start(t)
-	table := instance(t, open(t, "redis://"+server.Addr), nil)
-	ban := rules.Override{Rule: "login", Key: "k", Ban: true}
-	name, value := KeyName("login", "k"), encode(ban)
-	put(t, table, ban)
-	lossy := instance(t, losing(t, server, name), nil)
-	if had, err := lossy.Delete(t.Context(), "login", "k"); err == nil {
-		t.Errorf("Delete = %t without an error; want an error", had)
-	}
-	put(t, table, ban)
-	lossy = instance(t, losing(t, server, name), nil)
-	if err := lossy.Swap(t.Context(), name, value, ""); err == nil || errors.Is(err, ErrChanged) {
-		t.Errorf("Swap returned %v; want that there was no answer", err)
-	}
-	if err := table.Refresh(t.Context()); err != nil || table.Stored(name) != "" {
-		t.Errorf("it keeps %q, %v; want that it was deleted", table.Stored(name), err)
-	}
-}
-
 // TestNews: an instance reads what has changed, or all if it has missed more than is listed, and if
 // it cannot know what it has missed.
 func TestNews(t *testing.T) {
