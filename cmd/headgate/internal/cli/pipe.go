@@ -65,7 +65,7 @@ func runPipe(ctx context.Context, cmd *cobra.Command, t *target, byBytes bool) e
 		used:  func(int64) {},
 	}
 	if s.Memory() {
-		p.used = func(n int64) { chargeNow(l, t.key, n) }
+		p.used = func(n int64) { chargeNow(ctx, l, t.key, n) }
 	}
 	if byBytes {
 		return p.passBytes(make([]byte, chunk(waiter)))
@@ -75,8 +75,7 @@ func runPipe(ctx context.Context, cmd *cobra.Command, t *target, byBytes bool) e
 
 // chargeNow charges n tokens from now instead of from their start time. So the limits of a pipe
 // alone hold for when a part was written, even if that was late or took long.
-func chargeNow(l *headgate.Limiter, key string, n int64) {
-	ctx := context.Background()
+func chargeNow(ctx context.Context, l *headgate.Limiter, key string, n int64) {
 	_, _ = l.Refund(ctx, key, n) // memory never fails
 	_, _ = l.Charge(ctx, key, n)
 }
