@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/internal/redistest"
 )
@@ -55,19 +54,6 @@ func TestSettledRulesAreNotCached(t *testing.T) {
 	}
 	if take(plain).Allowed {
 		t.Error("the denial of a plain rule is not cached")
-	}
-}
-
-// So do rules of tokens, with all their limits.
-func TestTokenRulesAreNotCached(t *testing.T) {
-	later := &cacheBypass{}
-	later.use([]rules.Rule{
-		{Name: "model", Cost: rules.Cost{Tokens: &rules.TokenCost{Estimate: 1, Input: 1}}}, {Name: "plain"},
-	})
-	for name, want := range map[string]bool{"model": true, "model.2": true, "plain": false} {
-		if got := later.passes(headgate.PerHour(1).Named(name)); got != want {
-			t.Errorf("%s passes the cache: %t", name, got)
-		}
 	}
 }
 
