@@ -677,7 +677,8 @@ func TestConsoleSaysWhatIsKnown(t *testing.T) {
 	}
 }
 
-// An instance that one state lacks, because its news is late, is not gone.
+// An instance that one state lacks, because its news is late, is not gone. Rates are the mean of the
+// last five states.
 func TestConsoleNotesAnInstanceThatIsGone(t *testing.T) {
 	t.Parallel()
 	got := operate(t).console(withToken()).awaited(judgeScript + `
@@ -689,8 +690,12 @@ func TestConsoleNotesAnInstanceThatIsGone(t *testing.T) {
 		[["a", "b"], ["a", "b"], ["a"], ["a", "b"]].forEach((names, i) => say(1 + i, names));
 		const late = came();
 		[["a"], ["a"], ["a"]].forEach((names, i) => say(5 + i, names));
-		return late + "; " + came();`)
-	if want := "; b was gone 5000"; got != want {
+		const gone = came();
+		const calm = model({ pages: { denied: 100 } }, {});
+		for (let i = 0; i < 5; i++) calm.addState({ ...calm.state, at: calm.state.at + 1000,
+			rules: calm.state.rules.map((r) => ({ ...r, denied: 0 })) });
+		return late + "; " + gone + "; " + calm.rules()[0].denied;`)
+	if want := "; b was gone 5000; 0"; got != want {
 		t.Errorf("got %s; want %s", got, want)
 	}
 }

@@ -250,10 +250,9 @@ func TestConsoleModeAndFile(t *testing.T) {
 	p.click("#result button")
 	p.until("it is undone", mode("api")+`.textContent === "enforce"`)
 
-	p.until("the rules are shown", says("#active-rules-rows", "6/h")+" && !"+says("#files", operatorToken))
+	p.until("the rules are shown", says("#active-rules-rows", "6/h")+" && !"+says("body", operatorToken))
 	s.write(strings.Replace(consoleRules, "[6/h]", "[6/x]", 1))
 	p.until("the error is shown", says("#config-error-text", "6/x"))
-	p.until("its line is marked", says("#files .wrong", "6/x"))
 	s.write(consoleRules)
 	p.until("it has gone", `document.querySelector("#config-error").hidden`)
 }

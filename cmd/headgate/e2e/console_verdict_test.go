@@ -197,21 +197,13 @@ func TestConsoleAddress(t *testing.T) {
 	p.until("the address is plain", `location.hash === ""`)
 }
 
-// Each error is at its line.
+// The banner names the line of each error.
 func TestConsoleFaults(t *testing.T) {
 	t.Parallel()
 	s := operate(t)
 	p := s.console(withToken())
 	s.write(strings.NewReplacer("[6/h]", "[6/x]", "mode: shadow", "mod: shadow").Replace(consoleRules))
-	p.until("two lines are marked", `document.querySelectorAll("#files .wrong").length === 2`)
-	for i, text := range []string{"6/x", "mod"} {
-		line := fmt.Sprintf(`document.querySelectorAll("#files .wrong")[%d]`, i)
-		if n := value[int](p, line+`.querySelectorAll(".problem").length`); n != 1 {
-			t.Errorf("line %d has %d errors", i, n)
-		}
-		p.until("the error is at its line", line+`.querySelector("code").textContent.includes(`+quoted(text)+`)`)
-	}
-	p.until("the banner has a line for each", `document.querySelector("#config-error-text").innerText.split("\n").length === 2`)
+	p.until("the banner has a line for each", `/:\d+: .*6\/x.*\n.*:\d+: .*mod/.test(document.querySelector("#config-error-text").innerText)`)
 }
 
 // On a phone nothing is cut off in the tables, and a finger can hit every control.

@@ -302,7 +302,7 @@ func TestReportCountsPaths(t *testing.T) {
 	expect(p, "sums", `[...document.querySelectorAll("#groups table")].map((t) => [...t.querySelectorAll("td:nth-child(2)")]
 		.reduce((sum, e) => sum + Number(e.textContent), 0)).join(" ")`, "95 95 95")
 	expect(p, "the last row", `document.querySelector("#groups tbody tr:last-child").textContent`,
-		"other paths, together8084.2%43.2%")
+		"other paths, together8084.2%28.1%")
 	expect(p, "what is said", `[...document.querySelectorAll("#groups p")].filter((e) => e.checkVisibility()).map((e) => e.textContent).join("\n")`,
 		"What has no denied request is not listed.")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// log keeps the texts of at most [Max] acts by their ids, which sort by time.
+// log keeps the texts of at most [Max] actions by their ids, which sort by time.
 type log interface {
 	// swap keeps to instead of from, each of which is empty for none. It reports false, and changes
 	// nothing, if another text is kept.
@@ -22,7 +22,7 @@ type log interface {
 	all(ctx context.Context) (map[string]string, error)
 }
 
-// memoryLog keeps acts in this process.
+// memoryLog keeps actions in this process.
 type memoryLog struct {
 	mu    sync.Mutex
 	texts map[string]string
@@ -58,14 +58,14 @@ var source string
 
 var script = redisscript.New(source) // never sent twice
 
-// keptFor is how long the list is kept after the last act: every key in Redis expires.
+// keptFor is how long the list is kept after the last action: every key in Redis expires.
 const keptFor = 90 * 24 * time.Hour
 
-// redisLog keeps acts in a hash, for all instances with the same prefix.
+// redisLog keeps actions in a hash, for all instances with the same prefix.
 type redisLog struct {
 	client redis.UniversalClient
 	key    string
-	most   int       // acts
+	most   int       // actions
 	box    *seal.Box // nil: texts are clear
 }
 

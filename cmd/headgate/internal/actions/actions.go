@@ -49,8 +49,8 @@ type Order struct {
 	Mode      string // enforce, shadow or [ModeOfFile]
 }
 
-// Act is an action that was carried out.
-type Act struct {
+// Action is an action that was carried out.
+type Action struct {
 	ID       string   `json:"id"`
 	At       int64    `json:"at"` // Unix milliseconds, as all times
 	By       string   `json:"by"`
@@ -66,10 +66,10 @@ type Act struct {
 
 	Replaced *Replaced `json:"replaced"`  // by a raise or a ban
 	IdleBans int       `json:"idle_bans"` // that deny nothing, because the rule does not enforce
-	Ended    *Ended    `json:"ended"`     // null: in force, undone, or an act that nothing ends
+	Ended    *Ended    `json:"ended"`     // null: in force, undone, or an action that nothing ends
 }
 
-// Replaced is the override that was in force for a key before an act: its own, or that of many
+// Replaced is the override that was in force for a key before an action: its own, or that of many
 // keys.
 type Replaced struct {
 	Key    string   `json:"key"`
@@ -86,9 +86,9 @@ type Undone struct {
 	By string `json:"by"`
 }
 
-// record is an act as it is kept, with what an undo needs.
+// record is an action as it is kept, with what an undo needs.
 type record struct {
-	Act
+	Action
 
 	From string `json:"from,omitempty"` // the entry beside the overrides, before and after
 	To   string `json:"to,omitempty"`
@@ -147,25 +147,25 @@ const tries = 3
 
 // Do carries out o. Errors are an [Error], a headgate.InvalidError, a rules.NoRuleError, or one of
 // the store.
-func (x *Executor) Do(ctx context.Context, o Order) (Act, error) {
+func (x *Executor) Do(ctx context.Context, o Order) (Action, error) {
 	if err := x.o.Overrides.Refresh(ctx); err != nil {
-		return Act{}, err
+		return Action{}, err
 	}
 	var err error
 	for range tries {
 		var p *plan
 		if p, err = x.plan(o); err != nil {
-			return Act{}, err
+			return Action{}, err
 		}
 		// What has begun is brought to an end, also if the client disconnects.
 		if err = x.carryOut(context.WithoutCancel(ctx), p); err == nil {
 			return x.shown(&p.record), nil
 		}
 		if !errors.Is(err, overrides.ErrChanged) {
-			return Act{}, err
+			return Action{}, err
 		}
 	}
-	return Act{}, conflict("the key or rule was changed at the same time: try again")
+	return Action{}, conflict("the key or rule was changed at the same time: try again")
 }
 
 // carryOut records p and does it. If it fails, it deletes the record. After an error of the store,
@@ -215,15 +215,15 @@ func (x *Executor) swap(ctx context.Context, name, from, to string) error {
 }
 
 // swapBack brings an entry back after what should follow has failed. If it fails, too, the store is
-// unavailable, and the note of the act is likely to stay.
+// unavailable, and the note of the action is likely to stay.
 func (x *Executor) swapBack(ctx context.Context, name, from, to string) {
 	if from != to {
 		_ = x.o.Overrides.Swap(ctx, name, from, to)
 	}
 }
 
-// List returns the acts, the newest first.
-func (x *Executor) List(ctx context.Context) ([]Act, error) {
+// List returns the actions, the newest first.
+func (x *Executor) List(ctx context.Context) ([]Action, error) {
 	records, err := x.records(ctx)
 	if err != nil {
 		return nil, err
@@ -231,7 +231,7 @@ func (x *Executor) List(ctx context.Context) ([]Act, error) {
 	if err := x.o.Overrides.Refresh(ctx); err != nil { // after the records, which come first
 		return nil, err
 	}
-	list := make([]Act, len(records))
+	list := make([]Action, len(records))
 	for i := range records {
 		list[i] = x.shown(&records[i])
 		list[i].Ended = x.ended(records, i)
@@ -257,9 +257,9 @@ func (x *Executor) records(ctx context.Context) ([]record, error) {
 	return list, nil
 }
 
-// shown returns the act of r as it is now.
-func (x *Executor) shown(r *record) Act {
-	a := r.Act
+// shown returns the action of r as it is now.
+func (x *Executor) shown(r *record) Action {
+	a := r.Action
 	a.Undoable = x.undoable(r)
 	return a
 }

@@ -73,7 +73,7 @@ func limits(t *testing.T, texts ...string) (list []headgate.Limit) {
 	return list
 }
 
-func (f *instance) do(o Order) Act {
+func (f *instance) do(o Order) Action {
 	f.t.Helper()
 	if o.By == "" {
 		o.By = "Ann"
@@ -88,7 +88,7 @@ func (f *instance) do(o Order) Act {
 	return a
 }
 
-func (f *instance) undo(a Act) {
+func (f *instance) undo(a Action) {
 	f.t.Helper()
 	undone, err := f.Undo(f.t.Context(), a.ID, "Bob")
 	if err != nil {
@@ -108,7 +108,7 @@ func (f *instance) refused(err error, conflict bool, text string) {
 	}
 }
 
-func (f *instance) undoRefused(a Act, text string) {
+func (f *instance) undoRefused(a Action, text string) {
 	f.t.Helper()
 	_, err := f.Undo(f.t.Context(), a.ID, "Bob")
 	f.refused(err, true, text)
@@ -309,7 +309,7 @@ func TestRefused(t *testing.T) {
 				t.Errorf("the error of a rule that does not exist is %v", err)
 			}
 		}
-		if _, err := f.Undo(t.Context(), "000", "Bob"); !errors.Is(err, ErrNoAct) {
+		if _, err := f.Undo(t.Context(), "000", "Bob"); !errors.Is(err, ErrNoAction) {
 			t.Errorf("the undo of nothing returned %v", err)
 		}
 		if list, err := f.List(t.Context()); err != nil || len(list) != 0 {

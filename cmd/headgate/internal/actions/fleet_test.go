@@ -14,6 +14,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/internal/eventually"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
@@ -22,16 +23,10 @@ import (
 // eventually waits until the key has a state.
 func (f *instance) eventually(rule, key, want string) {
 	f.t.Helper()
-	got := ""
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if got = f.state(rule, key); got == want {
-			return
-		}
-	}
-	f.t.Fatalf("after a minute, the key %q of %s has %s, want %s", key, rule, got, want)
+	eventually.Equal(f.t, "the key "+key, func() string { return f.state(rule, key) }, want)
 }
 
-// TestFleet: an act of one instance is in force, listed and undone on another, also on one that
+// TestFleet: an action of one instance is in force, listed and undone on another, also on one that
 // starts later.
 func TestFleet(t *testing.T) {
 	server := redistest.Start(t)
@@ -58,7 +53,7 @@ func TestFleet(t *testing.T) {
 	c.undo(shadow)
 }
 
-// TestRace: of instances that act and undo at the same time, each act is done once or refused, and
+// TestRace: of instances that act and undo at the same time, each action is done once or refused, and
 // what is listed as not undone is in force.
 func TestRace(t *testing.T) {
 	server := redistest.Start(t)
@@ -128,7 +123,7 @@ func TestListIsBounded(t *testing.T) {
 	}
 }
 
-// TestStoreFails: an act that could not be carried out is not in force, and the error is no refusal.
+// TestStoreFails: an action that could not be carried out is not in force, and the error is no refusal.
 func TestStoreFails(t *testing.T) {
 	server := redistest.Start(t)
 	f := newInstance(t, open(t, server))
@@ -242,7 +237,7 @@ func losing(t *testing.T, server *redistest.Server, word string) *redisstore.Sto
 	return store
 }
 
-// TestALostAnswer: an act or an undo whose answer is lost is an error, and taken back. The list says
+// TestALostAnswer: an action or an undo whose answer is lost is an error, and taken back. The list says
 // what is in force.
 func TestALostAnswer(t *testing.T) {
 	for _, word := range []string{"{@console}:@acts", "login " + ip} { // of the list, of the override

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
+	"github.com/headgate/headgate/internal/eventually"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -24,7 +24,7 @@ func (l *leaver) Reset(ctx context.Context, key string, limit headgate.Limit) er
 	return l.Store.Reset(ctx, key, limit)
 }
 
-// TestClientLeaves: an act that has begun is carried out, listed and announced, also if its client
+// TestClientLeaves: an action that has begun is carried out, listed and announced, also if its client
 // disconnects meanwhile.
 func TestClientLeaves(t *testing.T) {
 	server := redistest.Start(t)
@@ -38,11 +38,7 @@ func TestClientLeaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); !announced.Load(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the other instance is not told of the reset")
-		}
-	}
+	eventually.True(t, "the other instance is told of the reset", announced.Load)
 	list, err := b.List(t.Context())
 	if err != nil || len(list) != 1 || list[0].ID != done.ID {
 		t.Errorf("the list is %+v, %v", list, err)

@@ -21,7 +21,7 @@ type plan struct {
 // plan checks o against what is in force, and says what is to be done.
 func (x *Executor) plan(o Order) (*plan, error) {
 	now := time.Now()
-	p := &plan{record: record{Act: Act{
+	p := &plan{record: record{Action: Action{
 		// It sorts after those before.
 		ID: uuid.Must(uuid.NewV7()).String(), At: now.UnixMilli(),
 		By: o.By, Kind: o.Kind, Rule: o.Rule, Key: o.Key,

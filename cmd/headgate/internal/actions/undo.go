@@ -11,42 +11,42 @@ import (
 )
 
 // Undo reverts the action id.
-func (x *Executor) Undo(ctx context.Context, id, by string) (Act, error) {
+func (x *Executor) Undo(ctx context.Context, id, by string) (Action, error) {
 	if err := x.o.Overrides.Refresh(ctx); err != nil {
-		return Act{}, err
+		return Action{}, err
 	}
 	records, err := x.records(ctx)
 	if err != nil {
-		return Act{}, err
+		return Action{}, err
 	}
 	i := slices.IndexFunc(records, func(r record) bool { return r.ID == id })
 	if i < 0 {
-		return Act{}, ErrNoAct
+		return Action{}, ErrNoAction
 	}
 	r := &records[i]
 	if err := x.mayUndo(r); err != nil {
-		return Act{}, err
+		return Action{}, err
 	}
 	undone := *r
 	undone.Undone = &Undone{At: time.Now().UnixMilli(), By: by}
-	// The note comes first here, too: of two who undo the same act, one is refused.
+	// The note comes first here, too: of two who undo the same action, one is refused.
 	ctx = context.WithoutCancel(ctx) // as in Do
 	noted, err := x.log.swap(ctx, id, r.kept, undone.text())
 	if err == nil {
 		if !noted {
-			return Act{}, errUndone
+			return Action{}, errUndone
 		}
 		err = x.revert(ctx, r)
 	}
 	if err != nil { // the note may have been written
 		_, _ = x.log.swap(ctx, id, undone.text(), r.kept) // best effort
-		return Act{}, err
+		return Action{}, err
 	}
 	return x.shown(&undone), nil
 }
 
-// ErrNoAct is returned for the id of an act that is not in the list.
-var ErrNoAct = errors.New("actions: the action does not exist")
+// ErrNoAction is returned for the id of an action that is not in the list.
+var ErrNoAction = errors.New("actions: the action does not exist")
 
 var errUndone = conflict("the action was already undone")
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/await"
 )
 
 // The exit codes for a command that cannot be run, as shells have them.
@@ -47,7 +48,6 @@ func unfit(name string, err error) error {
 	return &unfitError{code, fmt.Errorf("%s: %w", name, err)}
 }
 
-// execFlags are the flags of exec as given.
 type execFlags struct {
 	target
 
@@ -133,6 +133,16 @@ func (f *execFlags) wait(ctx context.Context, l *headgate.Limiter, stderr io.Wri
 	}
 	if err != nil && ctx.Err() != nil {
 		err = &interruption{ctx.Err(), "the command was not run"}
+	}
+	return err
+}
+
+// awaitStart waits for the start of r, and cancels r if ctx ends before. Unlike r.Wait it returns
+// after the cancel, because the process then ends.
+func awaitStart(ctx context.Context, r *headgate.Reservation) error {
+	err := await.Sleep(ctx, r.Delay())
+	if err != nil {
+		_ = r.Cancel(ctx) // after an error it stays charged
 	}
 	return err
 }

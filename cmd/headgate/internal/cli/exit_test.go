@@ -130,14 +130,6 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-func TestThousands(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -100: "-100", -123456: "-123,456"} {
-		if got := thousands(n); got != want {
-			t.Errorf("%d is %s, want %s", n, got, want)
-		}
-	}
-}
-
 // drawing collects what a bar draws, in a goroutine of its own, too.
 type drawing struct {
 	mu   sync.Mutex

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/internal/eventually"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -92,9 +93,9 @@ func TestOverridesAreShared(t *testing.T) {
 	if !isBanned(a) {
 		t.Error("the server that was given the ban does not know it")
 	}
-	eventually(t, "the other server knows the ban", func() bool { return isBanned(b) })
+	eventually.True(t, "the other server knows the ban", func() bool { return isBanned(b) })
 	a.end(os.Interrupt)
 	b.end(os.Interrupt)
 	c := start()
-	eventually(t, "a server that starts later knows the ban", func() bool { return isBanned(c) })
+	eventually.True(t, "a server that starts later knows the ban", func() bool { return isBanned(c) })
 }

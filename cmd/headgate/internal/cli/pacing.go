@@ -1,53 +1,12 @@
 package cli
 
 import (
-	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
-	"github.com/headgate/headgate/internal/await"
 )
-
-// pacer makes pipe and exec wait: each part, or command, for a start time that the limits allow.
-type pacer struct {
-	*headgate.Limiter
-
-	key   string
-	store *storeurl.Store
-}
-
-// wait returns nil when n tokens may be used, or the error of ctx if that ends before.
-func (p *pacer) wait(ctx context.Context, n int64) error {
-	r, err := p.Reserve(ctx, p.key, n)
-	if err == nil {
-		err = awaitStart(ctx, r)
-	}
-	return storeError(ctx, p.store, err)
-}
-
-// awaitStart waits for the start of r, and cancels r if ctx ends before. Unlike r.Wait it returns
-// after the cancel, because the process then ends.
-func awaitStart(ctx context.Context, r *headgate.Reservation) error {
-	err := await.Sleep(ctx, r.Delay())
-	if err != nil {
-		_ = r.Cancel(ctx) // after an error it stays charged
-	}
-	return err
-}
-
-// used charges n tokens from now instead of from their start time, if no other process uses the
-// store. So the limits hold for when a part was written, even if that was late or took long.
-func (p *pacer) used(n int64) {
-	if !p.store.Memory() {
-		return
-	}
-	ctx := context.Background()
-	_, _ = p.Refund(ctx, p.key, n) // memory never fails
-	_, _ = p.Charge(ctx, p.key, n)
-}
 
 // paceFlags adds --burst to cmd, whose limits pace unless it is given.
 func (t *target) paceFlags(cmd *cobra.Command) {

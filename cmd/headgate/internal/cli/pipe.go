@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/gate"
 )
 
 func newPipe() *cobra.Command {
@@ -29,7 +30,7 @@ or bytes. With several limits, all of them apply.
   5/s burst 5      5 at once, then one every 200 ms: 9 in the first second
 
 With --burst 5, 5/s means 5/s burst 5. Pipes that use the same store, key and limit
-share the limit, first come, first served.
+share the limit, and take turns in no promised order.
 
 With memory:, the limits hold for the times at which lines are written, even if the
 machine or the reader is slow. With another store, each line has a start time by the
@@ -51,22 +52,32 @@ closer to the next one.`,
 
 func runPipe(ctx context.Context, cmd *cobra.Command, t *target, byBytes bool) error {
 	t.smooth = byBytes
-	l, limits, s, err := t.open(cmd)
+	l, _, s, err := t.open(cmd)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	pacer := &pacer{l, t.key, s}
+	waiter := gate.NewKeyWaiter(l, t.key)
 	p := pipe{
 		in:    newInterruptible(ctx, cmd.InOrStdin()),
-		wait:  func(n int64) error { return pacer.wait(ctx, n) },
+		wait:  func(n int64) error { return storeError(ctx, s, waiter.WaitN(ctx, n)) },
 		write: func(b []byte) error { return writeUntil(ctx, cmd.OutOrStdout(), b) },
-		used:  pacer.used,
+		used:  func(int64) {},
+	}
+	if s.Memory() {
+		p.used = func(n int64) { chargeNow(ctx, l, t.key, n) }
 	}
 	if byBytes {
-		return p.passBytes(make([]byte, chunk(limits)))
+		return p.passBytes(make([]byte, chunk(waiter)))
 	}
 	return p.passLines()
+}
+
+// chargeNow charges n tokens from now instead of from their start time. So the limits of a pipe
+// alone hold for when a part was written, even if that was late or took long.
+func chargeNow(ctx context.Context, l *headgate.Limiter, key string, n int64) {
+	_, _ = l.Refund(ctx, key, n) // memory never fails
+	_, _ = l.Charge(ctx, key, n)
 }
 
 // pipe passes what it reads on, each part after waiting for as many tokens as it costs.
@@ -173,12 +184,8 @@ func lines(b []byte) int64 {
 
 // chunk is how many bytes are passed at a time: a tenth of a second's worth, so that they
 // flow evenly, and no more than every limit grants at once.
-func chunk(limits []headgate.Limit) int64 {
-	n := int64(longestPart)
-	for _, l := range limits {
-		tokens, period := l.Rate()
-		tenth := float64(tokens) * float64(100*time.Millisecond) / float64(period)
-		n = min(n, l.Capacity(), max(int64(min(tenth, longestPart)), 1))
-	}
-	return n
+func chunk(w gate.Waiter) int64 {
+	tokens, period := w.Rate()
+	tenth := float64(tokens) * float64(100*time.Millisecond) / float64(period)
+	return min(longestPart, w.Burst(), max(int64(min(tenth, longestPart)), 1))
 }

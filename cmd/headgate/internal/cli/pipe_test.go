@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	osexec "os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +15,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/gate"
 )
 
 // passes are the times at which 20 lines pass, in seconds.
@@ -71,45 +68,6 @@ func TestPipeLines(t *testing.T) {
 					t.Errorf("%q at %v; want %v", out.text.String(), out.times, want)
 				}
 			})
-		})
-	}
-}
-
-// The command passes no line too early on a real clock. (Whether lines come in time depends on
-// what else the machine does: TestPipeLines tests that on a synthetic clock.)
-func TestPipeIsNeverEarly(t *testing.T) {
-	for limit, want := range map[string][]float64{
-		"20/s burst 10": {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, .05, .1, .15, .2, .25},
-		"20/s burst 1":  {0, .05, .1, .15, .2, .25, .3, .35},
-		"5/400ms":       {0, 0, 0, 0, 0, .4, .4, .4, .4, .4},
-	} {
-		t.Run(limit, func(t *testing.T) {
-			t.Parallel()
-			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			cmd := osexec.CommandContext(t.Context(), self)
-			cmd.Args = []string{"headgate", "pipe", "--limit", limit}
-			cmd.Stdin = strings.NewReader(strings.Join(strings.SplitAfter(twenty, "\n")[:len(want)], ""))
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			begun := time.Now()
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			n := 0
-			for lines := bufio.NewScanner(out); lines.Scan() && n < len(want); n++ {
-				at := time.Since(begun).Seconds()
-				if lines.Text() != fmt.Sprint(n+1) || at < want[n] {
-					t.Errorf("line %d is %q after %.3f s; want %.2f s", n, lines.Text(), at, want[n])
-				}
-			}
-			if err := cmd.Wait(); err != nil || n != len(want) {
-				t.Errorf("%d lines, %v; want %d", n, err, len(want))
-			}
 		})
 	}
 }
@@ -227,7 +185,11 @@ func TestChunk(t *testing.T) {
 			}
 			limits = append(limits, l)
 		}
-		if got := chunk(limits); got != want {
+		l, err := headgate.NewLimiter(headgate.NewMemory(), limits...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := chunk(gate.NewKeyWaiter(l, "k")); got != want {
 			t.Errorf("%s: %d; want %d", texts, got, want)
 		}
 	}

@@ -137,10 +137,21 @@ func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command, args []string)
 	return serve.Run(ctx, f.o)
 }
 
-// isPage reports whether text is the URL of a page, and no script.
-func isPage(text string) bool {
+// checkDashboard refuses a URL with a password, which readers of the console would get. The error
+// does not repeat it.
+func checkDashboard(cmd *cobra.Command, text string) error {
 	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+	switch {
+	case text == "":
+		return nil
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return usagef(cmd, "%s is not the URL of a page; want one that begins with http:// or "+
+			"https://", nameOf("grafana", text))
+	case u.User != nil:
+		return usagef(cmd, "%s has a user or a password, which every reader of the console would "+
+			"get; want a URL without", nameOf("grafana", text))
+	}
+	return nil
 }
 
 // hangups returns a channel that receives each SIGHUP, which ends the process before.
@@ -166,8 +177,6 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 		{"log-decisions", f.o.LogDecisions, f.o.LogDecisions >= 0 && f.o.LogDecisions <= 1,
 			"a fraction from 0 to 1"},
 		{"console", f.console, slices.Contains(consoles, f.console), "on, off or keys"},
-		{"grafana", f.o.Grafana, f.o.Grafana == "" || isPage(f.o.Grafana),
-			"a URL that begins with http:// or https://"},
 		{"log-format", f.logFormat, f.logFormat == "text" || f.logFormat == "json",
 			"text or json"},
 		{"log-level", f.logLevel, f.level.UnmarshalText([]byte(f.logLevel)) == nil,
@@ -176,6 +185,9 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 		if text := fmt.Sprint(c.value); !c.good {
 			return usagef(cmd, "%s is %q; want %s", nameOf(c.flag, text), text, c.want)
 		}
+	}
+	if err := checkDashboard(cmd, f.o.Grafana); err != nil {
+		return err
 	}
 	f.o.NoConsole, f.o.ConsoleKeysOnly = f.console == serve.Off, f.console == "keys"
 	if err := f.checkAddresses(cmd); err != nil {

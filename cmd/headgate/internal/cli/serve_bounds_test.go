@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/eventually"
 )
 
 // fetch returns the body of a page, or the error.
@@ -53,7 +55,7 @@ func TestServeDrains(t *testing.T) {
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "connections are refused", func() bool {
+	eventually.True(t, "connections are refused", func() bool {
 		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.addresses["http"])
 		if err == nil {
 			c.Close()
@@ -177,7 +179,7 @@ func TestServeTLS(t *testing.T) {
 	}
 	renew("second.example")
 	for _, listener := range []string{"http", "grpc"} {
-		eventually(t, listener+" shows the new certificate", func() bool {
+		eventually.True(t, listener+" shows the new certificate", func() bool {
 			return shown(listener) == "second.example"
 		})
 	}

@@ -62,20 +62,3 @@ func TestServeReloadsUnderLoad(t *testing.T) {
 		t.Error("nothing was loaded again")
 	}
 }
-
-// Where /v1/ asks for a token, so does a reload.
-func TestServeReloadAsksForToken(t *testing.T) {
-	t.Parallel()
-	file := writeFile(t, filepath.Join(t.TempDir(), "rules.yaml"), "api: {tokens: [\"${RELOAD_TOKEN}\"]}\n")
-	s := startServer(t, []string{"RELOAD_TOKEN=0123456789abcdef"},
-		append([]string{"headgate"}, append(serveOn, "--config", file)...)...)
-	if code, body := s.do(http.MethodPost, "http", "/-/reload", ""); code != http.StatusUnauthorized {
-		t.Errorf("without a token: %d %s", code, body)
-	}
-	if code, body := s.do(http.MethodGet, "http", "/-/reload", ""); code != http.StatusMethodNotAllowed {
-		t.Errorf("GET: %d %s", code, body)
-	}
-	if code, _ := s.get("http", "/healthcheck"); code != http.StatusOK {
-		t.Errorf("the health check asks for a token: %d", code)
-	}
-}

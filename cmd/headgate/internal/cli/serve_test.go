@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/eventually"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -142,16 +143,6 @@ func (s *server) do(method, listener, path, body string) (int, string) {
 	return resp.StatusCode, string(answer)
 }
 
-// eventually polls until ok is true, for at most a minute.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for until := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("not after a minute: %s", what)
-		}
-	}
-}
-
 func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil { //nolint:gosec,nolintlint // of the test
@@ -170,7 +161,7 @@ func TestServeHints(t *testing.T) {
 		t.Fatalf("%v; install curl", err)
 	}
 	s := startServer(t, nil, append([]string{"headgate"}, serveOn...)...)
-	eventually(t, "the hints are printed", func() bool {
+	eventually.True(t, "the hints are printed", func() bool {
 		code, _ := s.get("http", "/healthcheck")
 		return code == 200
 	})
@@ -237,7 +228,7 @@ func TestServeWithoutRedis(t *testing.T) {
 				"\nrules: [{name: a-"+policy+", key: ip, limits: 100/m}]\n")
 			s := startServer(t, nil, append([]string{"headgate"}, append(serveOn,
 				"--config", file, "--store", "redis://u:secret@127.0.0.1:1")...)...)
-			eventually(t, "the failure is logged", func() bool {
+			eventually.True(t, "the failure is logged", func() bool {
 				return strings.Contains(s.logged(), "the store does not answer")
 			})
 			if code, body := s.get("http", "/auth/a-"+policy); code != want {
@@ -270,7 +261,7 @@ func TestServeReload(t *testing.T) {
 		t.Fatalf("%s", got)
 	}
 	writeFile(t, file, limit("7"))
-	eventually(t, "the change is in force", func() bool {
+	eventually.True(t, "the change is in force", func() bool {
 		return strings.Contains(limits(), "requests_per_unit=7,")
 	})
 	writeFile(t, file, limit("many"))
@@ -288,7 +279,7 @@ func TestServeReload(t *testing.T) {
 	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "SIGHUP is followed", func() bool {
+	eventually.True(t, "SIGHUP is followed", func() bool {
 		return strings.Contains(limits(), "requests_per_unit=9,")
 	})
 }
@@ -309,7 +300,7 @@ func TestServeAsRatelimit(t *testing.T) {
 	if code, body := s.get("http", "/healthcheck"); code != 500 || !strings.Contains(body, "not loaded") {
 		t.Errorf("without a configuration: %d %s", code, body)
 	}
-	eventually(t, "the missing directory is logged", func() bool {
+	eventually.True(t, "the missing directory is logged", func() bool {
 		return strings.Contains(s.logged(), "no such file")
 	})
 	if n := strings.Count(s.logged(), "no such file"); n != 1 {
@@ -323,7 +314,7 @@ func TestServeAsRatelimit(t *testing.T) {
 	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is ready", func() bool { code, _ := s.get("http", "/healthcheck"); return code == 200 })
+	eventually.True(t, "it is ready", func() bool { code, _ := s.get("http", "/healthcheck"); return code == 200 })
 	for i, want := range []int{200, 200, 429} {
 		if code, body := s.do(http.MethodPost, "http", "/json", edgeRequest); code != want {
 			t.Errorf("request %d: %d %s, want %d", i, code, body, want)
@@ -352,16 +343,16 @@ func TestServeAsRatelimitWhileRedisIsGone(t *testing.T) {
 		"DEBUG_PORT=0", "LOG_LEVEL=INFO", "LOG_FORMAT=json", "USE_STATSD=false",
 		"REDIS_SOCKET_TYPE=tcp", "REDIS_URL=" + proxy.Addr,
 	}, "/bin/ratelimit", "--config", file)
-	eventually(t, "it is ready", func() bool { code, _ := s.get("http", "/healthcheck"); return code == 200 })
+	eventually.True(t, "it is ready", func() bool { code, _ := s.get("http", "/healthcheck"); return code == 200 })
 	proxy.Cut(1)
 	if code, body := s.do(http.MethodPost, "http", "/json", edgeRequest); code != http.StatusBadRequest {
 		t.Errorf("without Redis: %d %s", code, body)
 	}
-	eventually(t, "the failure is logged", func() bool {
+	eventually.True(t, "the failure is logged", func() bool {
 		return strings.Contains(s.logged(), "the store does not answer")
 	})
 	proxy.Heal()
-	eventually(t, "the recovery is logged", func() bool {
+	eventually.True(t, "the recovery is logged", func() bool {
 		return strings.Contains(s.logged(), "the store answers again")
 	})
 	if code, body := s.do(http.MethodPost, "http", "/json", edgeRequest); code != http.StatusOK {

@@ -163,9 +163,6 @@ func printChoice(w io.Writer, r *replay.SizeReport, width int) {
 	}
 	printFolded(w, "", "balanced denies at most 0.1%, tight at most 1%, of the requests of keys "+
 		"that do not stand out", width)
-	if p := r.Proposals[1]; p.Name == "between" {
-		printFolded(w, "", "between denies only the "+standingOut(p.DeniedKeys)+" most", width)
-	}
 }
 
 // standingOut names n keys: 1 key that stands out, 2 keys that stand out.

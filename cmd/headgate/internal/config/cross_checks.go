@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -19,16 +20,23 @@ func (l *loader) crossCheck() {
 	l.config.domains = domains
 }
 
-// checkOverrides checks that there are the rules of overrides, and that they have such keys.
+// checkOverrides checks that there are the rules of overrides, that they have such keys, and that
+// each key has one override.
 func (l *loader) checkOverrides() {
-	byName := map[string]*rules.Rule{}
+	byName, given := map[string]*rules.Rule{}, map[[2]string]Place{}
 	for i := range l.config.Rules {
 		byName[l.config.Rules[i].Name] = &l.config.Rules[i]
 	}
 	for i, o := range l.config.Overrides {
 		rule, at := byName[o.Rule], l.overrides[i]
+		id := [2]string{o.Rule, o.Key}
+		first, twice := given[id]
+		given[id] = at.Place
 		switch {
 		case o.Rule == "" || o.Key == "": // which has been reported
+		case twice:
+			l.fault(at.Place, at.field+".key", fmt.Sprintf("%q of rule %q is also given at %s; "+
+				"want one override of each key", o.Key, o.Rule, first))
 		case rule == nil:
 			l.fault(at.Place, at.field+".rule", strconv.Quote(o.Rule)+
 				" is not the name of a rule; want one that is in the files")

@@ -10,7 +10,11 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/spelling"
+	"github.com/headgate/headgate/cmd/headgate/internal/yamlnode"
 )
+
+// Place is a line of a file.
+type Place = yamlnode.Place
 
 // origin is where a value was given.
 type origin struct {
@@ -41,7 +45,7 @@ func (l *loader) fault(at Place, field, text string) {
 	if field != "" {
 		text = field + ": " + text
 	}
-	l.faults = append(l.faults, &Fault{Place: at, Text: text})
+	l.faults = append(l.faults, &yamlnode.Fault{Place: at, Text: text})
 }
 
 func (l *loader) warnAt(at Place, field, text string) {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
-	"github.com/headgate/headgate/cmd/headgate/internal/wildcard"
 	"github.com/headgate/headgate/internal/loopback"
 )
 
@@ -70,30 +69,12 @@ func (l *loader) warnHeadroom(r *rules.Rule, at origin, cost, capacity int64, li
 	}
 }
 
-// warnOverrides notes overrides that an earlier one hides: the first that matches is used.
+// warnOverrides notes overrides that have ended.
 func (l *loader) warnOverrides() {
-	type key struct{ rule, text string }
-	exact := map[key]int{}         // overrides without a wildcard
-	patterns := map[string][]int{} // those with one, by rule
 	for i, o := range l.config.Overrides {
-		first, hidden := exact[key{o.Rule, o.Key}]
-		for _, j := range patterns[o.Rule] {
-			if !hidden && wildcard.Match(l.config.Overrides[j].Key, o.Key) {
-				first, hidden = j, true
-			}
-		}
-		switch at := l.overrides[i]; {
-		case hidden:
-			l.warnAt(at.Place, at.field, fmt.Sprintf("%q is never used: %q at %s matches first",
-				o.Key, l.config.Overrides[first].Key, l.overrides[first].Place))
-		case !o.Until.IsZero() && !o.Until.After(l.now):
+		if at := l.overrides[i]; !o.Until.IsZero() && !o.Until.After(l.now) {
 			l.warnAt(at.Place, at.field, fmt.Sprintf("%q has no effect: it ended at %s",
 				o.Key, o.Until.Format(time.RFC3339)))
-		case !o.Until.IsZero(): // which hides nothing in the end
-		case wildcard.Has(o.Key):
-			patterns[o.Rule] = append(patterns[o.Rule], i)
-		default:
-			exact[key{o.Rule, o.Key}] = i
 		}
 	}
 }

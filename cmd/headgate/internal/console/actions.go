@@ -22,7 +22,7 @@ import (
 type actionList struct {
 	mu   sync.Mutex
 	at   time.Time // zero: read again
-	acts []actions.Act
+	acts []actions.Action
 	err  error
 }
 
@@ -41,7 +41,7 @@ func (h *Handler) serveActs(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, map[string]any{"acts": acts})
 }
 
-func (h *Handler) listActions(ctx context.Context) ([]actions.Act, error) {
+func (h *Handler) listActions(ctx context.Context) ([]actions.Action, error) {
 	l := &h.actions
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,7 @@ func (h *Handler) listActions(ctx context.Context) ([]actions.Act, error) {
 }
 
 // acted logs what an operator has done, and lets the list be read again.
-func (h *Handler) acted(a actions.Act) {
+func (h *Handler) acted(a actions.Action) {
 	h.options.Acted(a)
 	h.actions.mu.Lock()
 	defer h.actions.mu.Unlock()
@@ -83,7 +83,7 @@ func (h *Handler) serveAct(w http.ResponseWriter, r *http.Request) error {
 }
 
 // maskNotes hides the secrets of the file in the notes of a, as in the list of overrides.
-func (h *Handler) maskNotes(a *actions.Act) {
+func (h *Handler) maskNotes(a *actions.Action) {
 	c := h.loaded.Load().config
 	a.Note = c.Masked(a.Note)
 	if a.Replaced != nil {
@@ -193,7 +193,7 @@ func problemOf(err error) error {
 		}
 		return &problem.Problem{Status: status, Detail: e.Text}
 	}
-	if errors.Is(err, actions.ErrNoAct) {
+	if errors.Is(err, actions.ErrNoAction) {
 		return &problem.Problem{Status: http.StatusNotFound,
 			Detail: "the action does not exist; the list keeps the last " +
 				strconv.Itoa(actions.Max)}

@@ -7,23 +7,14 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
 )
 
-// configView is the configuration in force, beside the files.
+// configView is the active configuration.
 type configView struct {
-	Files   []config.Text `json:"files"`  // as they are now
-	Faults  []faultView   `json:"faults"` // null: the last load succeeded
-	Rules   []ruleView    `json:"rules"`
-	Changes []change      `json:"changes"` // the last ones, the oldest first
-	Grafana string        `json:"grafana,omitempty"`
+	Rules   []ruleView `json:"rules"`
+	Changes []change   `json:"changes"` // the last ones, the oldest first
+	Grafana string     `json:"grafana,omitempty"`
 
 	Overrides []httpapi.Override `json:"overrides"`
 	Modes     []httpapi.Mode     `json:"modes"`
-}
-
-// faultView is why the files are not in force.
-type faultView struct {
-	File string `json:"file"` // empty: not of a line
-	Line int    `json:"line"`
-	Text string `json:"text"`
 }
 
 // ruleView is a rule in force.
@@ -42,29 +33,16 @@ type ruleView struct {
 	Line     int      `json:"line"`
 }
 
-// serveConfig shows the rules in force, the files, and the last error.
+// serveConfig serves the active configuration. It has no secrets.
 func (h *Handler) serveConfig(w http.ResponseWriter, _ *http.Request) error {
 	now := h.loaded.Load()
-	v := configView{
+	return reply(w, configView{
 		Rules:     h.ruleViews(now.config),
 		Overrides: httpapi.Overrides(h.options.Overrides, now.config.Masked),
 		Modes:     httpapi.Modes(h.options.Overrides, now.config.Masked),
 		Changes:   append([]change{}, now.changes...), // a list, and not null
 		Grafana:   h.options.Grafana,
-	}
-	files, err := h.options.Files()
-	if v.Files = files; files == nil {
-		v.Files = []config.Text{} // they cannot be read: the next load says why
-	}
-	if err == nil {
-		err = now.err
-	}
-	if err != nil {
-		for _, f := range config.Faults(err) {
-			v.Faults = append(v.Faults, faultView{f.File, f.Line, config.WithoutPasswords(f.Text)})
-		}
-	}
-	return reply(w, v)
+	})
 }
 
 func (h *Handler) ruleViews(c *config.Config) []ruleView {

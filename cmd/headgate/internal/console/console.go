@@ -1,9 +1,9 @@
 // Package console serves the page for operators: current decisions, denied keys, actions and rules.
 //
-// A sampler reads the counters of this instance. While there are viewers, the instances that share
-// a Redis exchange their counts, and events are sent to all viewers. Without viewers, nothing is
-// encoded, nothing is written to Redis, and a decision costs nothing: denied keys are counted from
-// the first viewer on.
+// A counterReader reads the counters of this instance. While there are viewers, the instances that
+// share a Redis exchange their counts, and events are sent to all viewers. Without viewers, nothing
+// is encoded, nothing is written to Redis, and a decision costs nothing: denied keys are counted
+// from the first viewer on.
 package console
 
 import (
@@ -41,8 +41,7 @@ type Options struct {
 	Overrides *overrides.Table
 	Domains   *envoy.Limiter
 
-	Files func() ([]config.Text, error) // as they are now
-	Acted func(actions.Act)             // gets each act and undo
+	Acted func(actions.Action) // gets each act and undo
 
 	Store   headgate.Store    // of rules and domains
 	Permits concurrency.Store // of rules

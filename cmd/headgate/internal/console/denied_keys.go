@@ -55,7 +55,7 @@ type deniedID struct {
 type deniedTable struct {
 	now, before *observe.TopDenied
 	keys        map[string]*deniedCount
-	requests    deniedRequests
+	requests    requestSample
 }
 
 // deniedCount is how often a key was denied in each generation, as of the last tick.
@@ -85,7 +85,7 @@ func (d *deniedKeys) add(rule ruleID, key string, n uint64, shadow bool, q *rule
 }
 
 // top returns what counts the keys of a rule, and its requests, or nil if there are too many rules.
-func (d *deniedKeys) top(rule ruleID, shadow bool) (*observe.TopDenied, *deniedRequests) {
+func (d *deniedKeys) top(rule ruleID, shadow bool) (*observe.TopDenied, *requestSample) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t := d.tables[deniedID{rule, shadow}]

@@ -3,7 +3,6 @@ package console
 import (
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -152,8 +151,8 @@ func TestADecisionCostsNothingWhileNobodyLooks(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	r := &runner{
 		handler: c.Handler, id: "a", rules: ruleList{handler: c.Handler},
-		sampler: newSampler(c.options.Metrics, c.options.Statistics, now),
-		viewers: map[*viewer]struct{}{},
+		counters: newCounterReader(c.options.Metrics, c.options.Statistics, now),
+		viewers:  map[*viewer]struct{}{},
 	}
 	free := func(when string) {
 		t.Helper()
@@ -195,24 +194,5 @@ func TestADecisionCostsNothingWhileNobodyLooks(t *testing.T) {
 	case <-decided:
 	case <-time.After(time.Minute):
 		t.Fatal("a decision waits for a lock of the console")
-	}
-}
-
-func BenchmarkDenial(b *testing.B) {
-	d := newDeniedKeys(time.Unix(1_800_000_000, 0))
-	keys := make([]string, 1000)
-	for i := range keys {
-		keys[i] = fmt.Sprint("ip:192.0.2.", i)
-	}
-	request := &rules.Request{Method: "GET", Path: "/", Header: http.Header{"User-Agent": {"curl"}}}
-	for _, n := range []int{10, 1000} { // with and without a place for each
-		b.Run(fmt.Sprint(n, " keys"), func(b *testing.B) {
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				d.add(ruleID{name: "api"}, keys[i%n], 1, false, request)
-				i++
-			}
-		})
 	}
 }

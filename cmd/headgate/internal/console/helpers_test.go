@@ -80,10 +80,7 @@ func newConsole(t testing.TB, redis *redisstore.Store, tokens ...string) *consol
 			return "closed"
 		},
 		Metrics: m, Statistics: statistics, Permits: concurrency.NewMemory(),
-		Acted: func(actions.Act) {},
-		Files: func() ([]config.Text, error) {
-			return []config.Text{{Name: "test", Text: config.Shown([]byte(exampleRules))}}, nil
-		},
+		Acted: func(actions.Action) {},
 	})
 	api.Listen(&net.UnixAddr{Net: "unix"})
 	h.Use(c, time.Now())

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"encoding/json"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -41,43 +40,6 @@ func TestHistory(t *testing.T) {
 		if got := h.decisions(); !reflect.DeepEqual(got, want) {
 			t.Fatalf("at %d: %v, want %v", step, got, want)
 		}
-	}
-}
-
-// What an instance writes is what another one reads: all steps that are over, once.
-func TestHistoryOfAnInstance(t *testing.T) {
-	h := newHistory(5000)
-	for i := range int64(200) {
-		h.advance(5000 + i)
-		h.add(5000+i, "a", counts{1, uint64(i)})
-		h.add(5000+i, "b", counts{degraded: uint64(i % 2)})
-		counts{failed: 3}.addTo(h.total.at(5000 + i)) // of no rule
-	}
-	text, err := json.Marshal(h.over())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var over []stepCounts
-	if err := json.Unmarshal(text, &over); err != nil {
-		t.Fatal(err)
-	}
-	other := newHistory(h.newest)
-	for _, s := range over {
-		other.addStep(s)
-	}
-	for step := h.newest - steps; step < h.newest; step++ {
-		if got, want := other.step(step), h.step(step); !reflect.DeepEqual(got, want) {
-			t.Fatalf("step %d: %+v, want %+v", step, got, want)
-		}
-	}
-	if got := other.step(h.newest); !got.Total.isZero() {
-		t.Errorf("the step that is not over was written: %+v", got)
-	}
-	for _, at := range []int64{-1 << 62, 1 << 62} {
-		other.addStep(stepCounts{At: at, Rules: map[string]counts{"x": {1}}, Total: counts{1}})
-	}
-	if other.rules["x"] != nil {
-		t.Error("steps of other times were counted")
 	}
 }
 

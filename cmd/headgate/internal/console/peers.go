@@ -15,7 +15,7 @@ func (r *runner) outgoing(now time.Time) (out outgoing, ok bool) {
 	r.due, r.under, r.asked = false, true, now
 	out = outgoing{id: r.id, viewers: r.common != nil, snapshot: encode(r.own)}
 	if now.Sub(r.written) >= historyInterval {
-		out.history, r.written = encode(r.sampler.history.over()), now
+		out.history, r.written = encode(r.counters.history.over()), now
 	}
 	out.known = maps.Clone(r.known)
 	return out, true

@@ -24,11 +24,11 @@ const (
 
 // runner is the state of the goroutine that reads, exchanges and sends.
 type runner struct {
-	handler *Handler
-	id      string
-	sampler *sampler
-	rules   ruleList
-	fleet   *fleet // nil in memory
+	handler  *Handler
+	id       string
+	counters *counterReader
+	rules    ruleList
+	fleet    *fleet // nil in memory
 
 	viewers map[*viewer]struct{}
 	own     *snapshot
@@ -66,8 +66,8 @@ type peer struct {
 func (h *Handler) Run(ctx context.Context) {
 	r := &runner{
 		handler: h, id: h.id, fleet: h.fleet, rules: ruleList{handler: h},
-		sampler: newSampler(h.options.Metrics, h.options.Statistics, time.Now()),
-		viewers: map[*viewer]struct{}{}, exchanges: make(chan incoming, 1),
+		counters: newCounterReader(h.options.Metrics, h.options.Statistics, time.Now()),
+		viewers:  map[*viewer]struct{}{}, exchanges: make(chan incoming, 1),
 	}
 	r.sample(time.Now())
 	var exchanging sync.WaitGroup
@@ -115,7 +115,7 @@ func untilTick(now time.Time) time.Duration {
 // tick reads the counters if it is time, and sends what has changed.
 func (r *runner) tick(now time.Time) {
 	r.countDenied(now)
-	if r.watched(now) || stepOf(now) > stepOf(r.sampler.read) {
+	if r.watched(now) || stepOf(now) > stepOf(r.counters.read) {
 		r.sample(now)
 	}
 	if r.fleet == nil || r.under {
@@ -143,7 +143,7 @@ func (r *runner) countDenied(now time.Time) {
 
 // sample reads the counters, and makes the snapshot if any instance has a viewer.
 func (r *runner) sample(now time.Time) {
-	r.sampler.sample(now)
+	r.counters.sample(now)
 	if d := r.handler.denied.Load(); d != nil {
 		d.tick(now)
 	}

@@ -146,30 +146,6 @@ func TestState(t *testing.T) {
 	})
 }
 
-// Without viewers, no state is made.
-func TestNobodyLooks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newConsole(t, nil)
-		defer c.run()()
-		time.Sleep(time.Minute)
-		if n := c.states.Load(); n != 0 {
-			t.Errorf("%d states were made", n)
-		}
-		v := c.look()
-		time.Sleep(3 * time.Second)
-		if c.states.Load() < 3 {
-			t.Errorf("%d states were made for a viewer", c.states.Load())
-		}
-		c.leave(v)
-		synctest.Wait()
-		n := c.states.Load()
-		time.Sleep(time.Minute)
-		if more := c.states.Load() - n; more != 0 {
-			t.Errorf("%d states were made after the viewer left", more)
-		}
-	})
-}
-
 // One encoding serves all viewers. There are at most so many, and those that do not read are
 // dropped; the others notice nothing.
 func TestViewersAreBounded(t *testing.T) {
@@ -222,8 +198,8 @@ func TestSuspended(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	r := &runner{
 		handler: c.Handler, id: "a", rules: ruleList{handler: c.Handler},
-		sampler: newSampler(c.options.Metrics, c.options.Statistics, now),
-		viewers: map[*viewer]struct{}{},
+		counters: newCounterReader(c.options.Metrics, c.options.Statistics, now),
+		viewers:  map[*viewer]struct{}{},
 	}
 	v := &viewer{events: make(chan []byte, viewerQueue)}
 	if !r.join(v, now) {
@@ -250,8 +226,8 @@ func TestTheLastViewerIsDropped(t *testing.T) {
 			c := newConsole(t, nil)
 			r := &runner{
 				handler: c.Handler, id: "a", rules: ruleList{handler: c.Handler},
-				sampler: newSampler(c.options.Metrics, c.options.Statistics, now),
-				viewers: map[*viewer]struct{}{},
+				counters: newCounterReader(c.options.Metrics, c.options.Statistics, now),
+				viewers:  map[*viewer]struct{}{},
 			}
 			v := &viewer{events: make(chan []byte, viewerQueue)}
 			if !r.join(v, now) {

@@ -109,7 +109,7 @@ func (r *runner) storeState(p50 *int64) string {
 
 // snapshot returns what this instance has counted.
 func (r *runner) snapshot() *snapshot {
-	h, s := r.handler, r.sampler
+	h, s := r.handler, r.counters
 	calls := s.latency.recent()
 	p50, p99 := percentile(calls, .5), percentile(calls, .99)
 	seconds := s.span.Seconds()

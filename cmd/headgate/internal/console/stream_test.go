@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -96,62 +95,5 @@ func testStream(t *testing.T, protocol string) {
 	cancel()
 	if states(lines, 1e6) == 1e6 {
 		t.Error("the stream did not end")
-	}
-}
-
-// holdAll takes all places, once they are free.
-func (c *console) holdAll() (held []*viewer) {
-	c.t.Helper()
-	for until := time.Now().Add(10 * time.Second); len(held) < c.options.Viewers; {
-		v, err := c.join(c.t.Context())
-		switch {
-		case err == nil:
-			held = append(held, v)
-		case time.Now().After(until):
-			c.t.Fatalf("%d places are not free: %v", c.options.Viewers-len(held), err)
-		default:
-			time.Sleep(time.Millisecond)
-		}
-	}
-	return held
-}
-
-// Clients that disconnect leave nothing behind, and no more than so many are served.
-func TestClientsOfStreams(t *testing.T) {
-	c := newConsole(t, nil)
-	c.options.Viewers = 20
-	ctx, cancel := context.WithCancel(t.Context())
-	go c.Run(ctx)
-	s := c.serve(0)
-	for range 3 {
-		leaving, leave := context.WithCancel(t.Context())
-		var all sync.WaitGroup
-		for range 20 {
-			all.Go(func() {
-				resp := c.stream(leaving, s, "")
-				defer resp.Body.Close()
-				if resp.StatusCode != http.StatusOK {
-					t.Errorf("%d", resp.StatusCode)
-				}
-				_, _ = resp.Body.Read(make([]byte, 1))
-			})
-		}
-		all.Wait()
-		leave()
-		for _, v := range c.holdAll() {
-			c.leave(v)
-		}
-	}
-	held := c.holdAll()
-	resp := c.stream(t.Context(), s, "")
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("beyond the bound: %d", resp.StatusCode)
-	}
-	cancel()
-	<-c.ended
-	for _, v := range held {
-		for range v.events { // is closed
-		}
 	}
 }

@@ -30,14 +30,14 @@ func (r *runner) begin(now time.Time) {
 	r.past, r.failed = nil, nil
 	r.begun, r.isWhole = now, r.fleet == nil
 	r.countDenied(now)
-	if now.Sub(r.sampler.read) > fresh {
+	if now.Sub(r.counters.read) > fresh {
 		r.sample(now)
 	} else {
 		r.show(now)
 	}
 	delete(r.merged, r.id) // the snapshot has the last steps only
 	r.common = newHistory(step)
-	r.mergeSteps(r.id, r.sampler.history.over())
+	r.mergeSteps(r.id, r.counters.history.over())
 	r.latest = r.state(now)
 	r.due = true
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/internal/redistest"
-	"github.com/headgate/headgate/redisstore"
 )
 
 // putBans puts n bans, from the given one on.
@@ -79,35 +78,4 @@ func sent(t *testing.T, server *redistest.Server) int {
 		t.Fatal(err)
 	}
 	return n
-}
-
-// BenchmarkPut puts a thousand overrides to those before.
-func BenchmarkPut(b *testing.B) {
-	server := redistest.Start(b)
-	for _, before := range []int{0, 1000, 2000} {
-		b.Run(fmt.Sprint("memory/", before), func(b *testing.B) { benchmarkPut(b, NewMemory, before) })
-		b.Run(fmt.Sprint("redis/", before), func(b *testing.B) {
-			benchmarkPut(b, func() *Table {
-				if _, err := server.Do(b.Context(), "FLUSHALL"); err != nil {
-					b.Fatal(err)
-				}
-				store, err := redisstore.Open("redis://" + server.Addr + redistest.Patient)
-				if err != nil {
-					b.Fatal(err)
-				}
-				b.Cleanup(func() { store.Close() })
-				return NewRedis(store, nil, nil)
-			}, before)
-		})
-	}
-}
-
-func benchmarkPut(b *testing.B, empty func() *Table, before int) {
-	for b.Loop() {
-		b.StopTimer()
-		table := empty()
-		putBans(b, table, 0, before)
-		b.StartTimer()
-		putBans(b, table, before, 1000)
-	}
 }

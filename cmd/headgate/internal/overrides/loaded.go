@@ -1,24 +1,18 @@
 package overrides
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
-	"github.com/headgate/headgate/cmd/headgate/internal/wildcard"
 )
 
-// loaded holds the entries that a table has read from the store. A change of one entry takes the
-// same time however many there are, except with a wildcard, and at the maximum.
+// loaded holds the entries that a table has read from the store.
 type loaded struct {
-	overrides atomic.Int64 // how many
-	exact     sync.Map     // *rules.Override by ruleKey
-	patterns  sync.Map     // []*rules.Override by rule, in the order in which they are searched
+	index
 
 	mu     sync.Mutex
 	fields map[string]field
@@ -83,7 +77,8 @@ func (l *loaded) set(name, value string) (*Reset, error) {
 		if inForce {
 			o, err = e.override(name)
 		}
-		l.setOverride(name, o)
+		rule, key, _ := strings.Cut(name, " ")
+		l.index.set(rule, key, o)
 	default:
 		delete(l.modes, name)
 		if inForce {
@@ -94,85 +89,6 @@ func (l *loaded) set(name, value string) (*Reset, error) {
 		}
 	}
 	return nil, err
-}
-
-// setOverride replaces the override of this name by o; nil: by none.
-func (l *loaded) setOverride(name string, o *rules.Override) {
-	rule, key, _ := strings.Cut(name, " ")
-	var had bool
-	switch id := (ruleKey{rule, key}); {
-	case wildcard.Has(key):
-		had = l.setPattern(rule, key, o)
-	case o == nil:
-		_, had = l.exact.LoadAndDelete(id)
-	default:
-		_, had = l.exact.Swap(id, o)
-	}
-	switch {
-	case had && o == nil:
-		l.overrides.Add(-1)
-	case !had && o != nil:
-		l.overrides.Add(1)
-	}
-}
-
-func (l *loaded) setPattern(rule, key string, o *rules.Override) (had bool) {
-	list := slices.Clone(l.ofRule(rule))
-	i, had := slices.BinarySearchFunc(list, key, func(o *rules.Override, key string) int {
-		return cmp.Or(cmp.Compare(literals(key), literals(o.Key)), cmp.Compare(o.Key, key))
-	})
-	if had {
-		list = slices.Delete(list, i, i+1)
-	}
-	if o != nil {
-		list = slices.Insert(list, i, o)
-	}
-	l.patterns.Store(rule, list)
-	return had
-}
-
-// ofRule returns the overrides of a rule with a wildcard. The list does not change.
-func (l *loaded) ofRule(rule string) []*rules.Override {
-	list, _ := l.patterns.Load(rule)
-	patterns, _ := list.([]*rules.Override) // nil: none yet
-	return patterns
-}
-
-// find returns the override of key under rule.
-func (l *loaded) find(rule, key string) (rules.Override, bool) {
-	if l.overrides.Load() == 0 {
-		return rules.Override{}, false
-	}
-	now := time.Now()
-	if found, ok := l.exact.Load(ruleKey{rule, key}); ok {
-		if o, _ := found.(*rules.Override); !expired(o, now) {
-			return *o, true
-		}
-	}
-	for _, o := range l.ofRule(rule) {
-		if wildcard.Match(o.Key, key) && !expired(o, now) {
-			return *o, true
-		}
-	}
-	return rules.Override{}, false
-}
-
-// valid returns the overrides that have not expired, in the order in which they are searched.
-func (l *loaded) valid(now time.Time) (list []rules.Override) {
-	for _, found := range l.exact.Range {
-		if o, _ := found.(*rules.Override); !expired(o, now) {
-			list = append(list, *o)
-		}
-	}
-	for _, patterns := range l.patterns.Range {
-		for _, o := range patterns.([]*rules.Override) { //nolint:forcetypeassert // all are
-			if !expired(o, now) {
-				list = append(list, *o)
-			}
-		}
-	}
-	sortBySpecificity(list)
-	return list
 }
 
 // How often expired entries are looked for, and how many are deleted at a time.
@@ -186,7 +102,7 @@ const (
 func (l *loaded) sweep(now time.Time, most int) (namesAndValues []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now.Sub(l.swept) < sweepInterval && int(l.overrides.Load()) < most {
+	if now.Sub(l.swept) < sweepInterval && int(l.count.Load()) < most {
 		return nil
 	}
 	for name, f := range l.fields {
@@ -218,16 +134,4 @@ func (l *loaded) inForce(now time.Time) (modes []Mode) {
 		}
 	}
 	return modes
-}
-
-// countPatterns counts the overrides with a wildcard that have not expired.
-func (l *loaded) countPatterns(now time.Time) (n int) {
-	for _, patterns := range l.patterns.Range {
-		for _, o := range patterns.([]*rules.Override) { //nolint:forcetypeassert // all are
-			if !expired(o, now) {
-				n++
-			}
-		}
-	}
-	return n
 }

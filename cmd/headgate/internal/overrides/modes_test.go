@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/internal/eventually"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -44,13 +45,7 @@ func (f *follower) state() string {
 
 func (f *follower) want(t *testing.T, want string) {
 	t.Helper()
-	got := ""
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if got = f.state(); got == want {
-			return
-		}
-	}
-	t.Fatalf("it was told %s, want %s", got, want)
+	eventually.Equal(t, "what it was told", f.state, want)
 }
 
 func shadowOf(rule string, span time.Duration) string {
@@ -141,38 +136,6 @@ func swap(t *testing.T, table *Table) {
 	if _, list := table.List(); len(list) != 1 {
 		t.Errorf("a mode is among the overrides: %+v", list)
 	}
-}
-
-// TestModesAndResetsReachAllInstances: also one that starts later.
-func TestModesAndResetsReachAllInstances(t *testing.T) {
-	url := "redis://" + redistest.Start(t).Addr
-	a, b := instance(t, open(t, url), nil), instance(t, open(t, url), nil)
-	fa, fb := follow(a), follow(b)
-	value := shadowOf("login", 0)
-	if err := a.Swap(t.Context(), ModeName("login"), "", value); err != nil {
-		t.Fatal(err)
-	}
-	fa.want(t, "map[login:shadow] []")
-	fb.want(t, "map[login:shadow] []")
-	if err := b.Announce(t.Context(), Reset{"login", "ip:1 | <b>é"}); err != nil {
-		t.Fatal(err)
-	}
-	fa.want(t, "map[login:shadow] [{login ip:1 | <b>é}]")
-	fb.want(t, "map[login:shadow] [{login ip:1 | <b>é}]")
-	put(t, a, rules.Override{Rule: "login", Key: address, Ban: true})
-	eventually(t, b, "ban")
-	fb.want(t, "map[login:shadow] [{login ip:1 | <b>é}]") // not again
-	if _, list := b.List(); len(list) != 1 {
-		t.Errorf("a mode or a reset is among the overrides: %+v", list)
-	}
-	c := instance(t, open(t, url), nil)
-	if m := c.Modes(); len(m) != 1 || m[0].Rule != "login" {
-		t.Errorf("an instance that starts later has the modes %+v", m)
-	}
-	if err := c.Swap(t.Context(), ModeName("login"), value, ""); err != nil {
-		t.Fatal(err)
-	}
-	fa.want(t, "map[] [{login ip:1 | <b>é}]")
 }
 
 // TestModesAndResetsAreNotCounted: only overrides have a maximum.

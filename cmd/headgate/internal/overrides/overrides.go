@@ -91,11 +91,11 @@ func newTable(k keeper) *Table {
 	return t
 }
 
-// UseFile replaces the overrides of the file. The first that matches a key counts.
+// UseFile replaces the overrides of the file.
 func (t *Table) UseFile(list []rules.Override) { t.file.Store(newIndex(list)) }
 
-// Find returns the override of key under rule. Those of the file come first, in their order; then
-// the one that was put for exactly this key, then wildcards, the longest first.
+// Find returns the override of key under rule. Those of the file come before those that were put.
+// In each, the one for exactly this key comes first, then wildcards, the longest first.
 func (t *Table) Find(rule, key string) (rules.Override, bool) {
 	if o, ok := t.file.Load().find(rule, key); ok {
 		return o, true

@@ -52,10 +52,10 @@ func TestOrder(t *testing.T) {
 	put(t, table, rules.Override{Rule: "other", Key: "ip:b", Ban: true})
 	table.UseFile([]rules.Override{
 		{Rule: "login", Key: "ip:c*", Limits: rules.Named("login", []headgate.Limit{limit(t, "4/m")})},
-		{Rule: "login", Key: "ip:cd", Ban: true}, // never reached: the first match counts
+		{Rule: "login", Key: "ip:cd", Ban: true},
 	})
 	for key, want := range map[string]string{
-		"ip:a": "login=3/m", "ip:b": "login=2/m", "user:1": "login=1/m", "ip:cd": "login=4/m",
+		"ip:a": "login=3/m", "ip:b": "login=2/m", "user:1": "login=1/m", "ip:cd": "ban", "ip:ce": "login=4/m",
 	} {
 		if got := found(table, key); got != want {
 			t.Errorf("key %q has %s, want %s", key, got, want)
@@ -66,7 +66,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// The first override of the file that matches and has not expired counts, whether it has a wildcard.
+// In the file, too, a key of its own comes before a wildcard, if it has not expired.
 func TestOrderInTheFile(t *testing.T) {
 	past, future := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	set := func(text string) []headgate.Limit {
@@ -74,13 +74,11 @@ func TestOrderInTheFile(t *testing.T) {
 	}
 	table := NewMemory()
 	table.UseFile([]rules.Override{
-		{Rule: "login", Key: "ip:a", Ban: true, Until: past},
+		{Rule: "login", Key: "ip:*", Limits: set("4/m")},
 		{Rule: "login", Key: "ip:a", Limits: set("1/m"), Until: future},
-		{Rule: "login", Key: "ip:a", Limits: set("2/m")}, // comes after one that is in force
 		{Rule: "login", Key: "ip:b*", Ban: true, Until: past},
 		{Rule: "login", Key: "ip:bc", Limits: set("3/m")},
-		{Rule: "login", Key: "ip:*", Limits: set("4/m")},
-		{Rule: "login", Key: "ip:d", Ban: true}, // comes after a wildcard that matches
+		{Rule: "login", Key: "ip:d", Ban: true, Until: past},
 		{Rule: "other", Key: "ip:e", Ban: true},
 		{Rule: "login", Key: "user:*", Ban: true, Until: past},
 	})
@@ -91,6 +89,9 @@ func TestOrderInTheFile(t *testing.T) {
 		if got := found(table, key); got != want {
 			t.Errorf("key %q has %s, want %s", key, got, want)
 		}
+	}
+	if file, _ := table.List(); len(file) != 4 || file[0].Key != "ip:a" || file[3].Key != "ip:*" {
+		t.Errorf("the list is %+v; want those that have not expired, wildcards last", file)
 	}
 }
 
@@ -112,7 +113,7 @@ func TestPutReplacesAndDelete(t *testing.T) {
 	if got := found(table, "k"); got != "nothing" {
 		t.Fatalf("k has %s after the delete", got)
 	}
-	if n := table.loaded.overrides.Load(); n != 0 {
+	if n := table.loaded.count.Load(); n != 0 {
 		t.Errorf("it counts %d overrides after the delete", n)
 	}
 }
@@ -120,18 +121,18 @@ func TestPutReplacesAndDelete(t *testing.T) {
 // TestReplaceTheOnlyOne: the readers see the old override or the new one.
 func TestReplaceTheOnlyOne(t *testing.T) {
 	for _, key := range []string{"k", "k*"} {
-		k, name := newLoaded(), KeyName("login", key)
+		k := newIndex(nil)
 		ban := &rules.Override{Rule: "login", Key: key, Ban: true}
-		k.setOverride(name, ban)
+		k.set("login", key, ban)
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
 			for range 200_000 {
-				k.setOverride(name, ban)
+				k.set("login", key, ban)
 			}
 		}()
 		for more := true; more; {
-			if k.overrides.Load() == 0 {
+			if k.count.Load() == 0 {
 				t.Fatalf("%s: there is none for a moment", key)
 			}
 			select {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/internal/eventually"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
@@ -49,16 +49,10 @@ func instance(t *testing.T, store *redisstore.Store, report func(error)) *Table 
 
 const address = "ip:192.0.2.7"
 
-// eventually waits until address has want in table.
-func eventually(t *testing.T, table *Table, want string) {
+// awaitOverride waits until address has want in table.
+func awaitOverride(t *testing.T, table *Table, want string) {
 	t.Helper()
-	got := ""
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if got = found(table, address); got == want {
-			return
-		}
-	}
-	t.Fatalf("after a minute, it has %s, want %s", got, want)
+	eventually.Equal(t, address, func() string { return found(table, address) }, want)
 }
 
 func TestRedis(t *testing.T) {
@@ -70,11 +64,11 @@ func TestRedis(t *testing.T) {
 	if got := found(a, address); got != "ban" {
 		t.Fatalf("where it was put, it has %s", got)
 	}
-	eventually(t, b, "ban")
+	awaitOverride(t, b, "ban")
 	put(t, b, rules.Override{
 		Rule: "login", Key: address, Limits: []headgate.Limit{limit(t, "9/m burst 12")},
 	})
-	eventually(t, a, "login=9/m burst 12")
+	awaitOverride(t, a, "login=9/m burst 12")
 
 	// A process that starts later reads them before it serves.
 	c := instance(t, open(t, url), nil)
@@ -84,11 +78,11 @@ func TestRedis(t *testing.T) {
 	if had, err := c.Delete(t.Context(), "login", address); !had || err != nil {
 		t.Fatalf("Delete = %v, %v", had, err)
 	}
-	eventually(t, b, "ban")
+	awaitOverride(t, b, "ban")
 	if had, err := c.Delete(t.Context(), "login", "ip:192.0.2.*"); !had || err != nil {
 		t.Fatalf("Delete = %v, %v", had, err)
 	}
-	eventually(t, a, "nothing")
+	awaitOverride(t, a, "nothing")
 
 	client := open(t, url).Client()
 	if n := client.DBSize(t.Context()).Val(); n != 0 {
@@ -191,29 +185,6 @@ func TestRedisCluster(t *testing.T) {
 	}
 }
 
-// TestRedisACL: these are the commands that the documentation names, and no others.
-func TestRedisACL(t *testing.T) {
-	server := redistest.Start(t)
-	setUser := []string{"ACL", "SETUSER", "headgate", "on", ">secret", "resetchannels", "~hg:*"}
-	const more = "+hget +hgetall +hkeys +hset +hdel +hexists +hlen +persist +rpush +ltrim +lrange"
-	commands := "+evalsha +eval +get +exists +set +del +pexpire +pttl " + more
-	text, err := os.ReadFile("../../../../docs/serve/http.md")
-	if err != nil || !strings.Contains(string(text), more) {
-		t.Errorf("docs/serve/http.md does not name %s: %v", more, err)
-	}
-	setUser = append(setUser, strings.Fields(commands)...)
-	if _, err := server.Do(t.Context(), setUser...); err != nil {
-		t.Fatal(err)
-	}
-	table := instance(t, open(t, "redis://headgate:secret@"+server.Addr), nil)
-	until := time.Now().Add(time.Hour)
-	put(t, table, rules.Override{Rule: "login", Key: address, Ban: true, Until: until})
-	put(t, table, rules.Override{Rule: "login", Key: address, Ban: true})
-	if had, err := table.Delete(t.Context(), "login", address); !had || err != nil {
-		t.Errorf("Delete = %v, %v", had, err)
-	}
-}
-
 // noReads fails all pipelines, by which a table reads, and nothing else.
 type noReads struct{ redis.Hook }
 
@@ -241,43 +212,7 @@ func TestPutThatCannotBeRead(t *testing.T) {
 	client := store.Client()
 	client.AddHook(noReads{})
 	put(t, a, rules.Override{Rule: "login", Key: "ip:192.0.2.*", Ban: true})
-	eventually(t, b, "ban")
-}
-
-// losing opens a store whose client, with its usual retries, loses an answer to a command with word.
-func losing(t *testing.T, server *redistest.Server, word string) *redisstore.Store {
-	t.Helper()
-	client := redis.NewClient(&redis.Options{
-		Addr: redistest.LoseAnAnswer(t, server.Addr, word), Protocol: 2, DisableIdentity: true,
-	})
-	t.Cleanup(func() { _ = client.Close() })
-	store, err := redisstore.New(client, redisstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store
-}
-
-// TestALostAnswer: a change whose answer is lost is an error, and not sent again: the second answer
-// would say that there was nothing to delete, or that somebody else has changed it.
-func TestALostAnswer(t *testing.T) {
-	server := redistest.Start(t)
-	table := instance(t, open(t, "redis://"+server.Addr), nil)
-	ban := rules.Override{Rule: "login", Key: "k", Ban: true}
-	name, value := KeyName("login", "k"), encode(ban)
-	put(t, table, ban)
-	lossy := instance(t, losing(t, server, name), nil)
-	if had, err := lossy.Delete(t.Context(), "login", "k"); err == nil {
-		t.Errorf("Delete = %t without an error; want an error", had)
-	}
-	put(t, table, ban)
-	lossy = instance(t, losing(t, server, name), nil)
-	if err := lossy.Swap(t.Context(), name, value, ""); err == nil || errors.Is(err, ErrChanged) {
-		t.Errorf("Swap returned %v; want that there was no answer", err)
-	}
-	if err := table.Refresh(t.Context()); err != nil || table.Stored(name) != "" {
-		t.Errorf("it keeps %q, %v; want that it was deleted", table.Stored(name), err)
-	}
+	awaitOverride(t, b, "ban")
 }
 
 // TestNews: an instance reads what has changed, or all if it has missed more than is listed, and if

@@ -89,7 +89,7 @@ func (t *Table) put(ctx context.Context, name, from, to string) error {
 // checkPattern reports that there are too many overrides with a wildcard for one more.
 func (l *loaded) checkPattern(name string, e *entry, now time.Time) error {
 	if isOverride(name) && wildcard.Has(e.Key) && l.value(name) == "" &&
-		l.countPatterns(now) >= MaxPatterns {
+		len(l.validPatterns(now)) >= MaxPatterns {
 		return &headgate.InvalidError{Field: "override", Value: "above the maximum of keys with *",
 			Want: fmt.Sprintf("at most %d of them; delete one first", MaxPatterns)}
 	}

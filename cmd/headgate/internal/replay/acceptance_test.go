@@ -1,11 +1,9 @@
 package replay_test
 
 import (
-	"bufio"
 	"math/big"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -155,71 +153,6 @@ func naiveWindow(n int64, window time.Duration) rule {
 		}
 		grants[this]++
 		return true
-	}
-}
-
-func TestAlgorithmsByDefinition(t *testing.T) {
-	for _, c := range []struct {
-		limit string
-		rule  func() rule
-	}{
-		{"60/m", func() rule { return naiveBucket(60, 60, time.Minute) }},
-		{"10/s burst 50", func() rule { return naiveBucket(10, 50, time.Second) }},
-		{"7/h burst 3", func() rule { return naiveBucket(7, 3, time.Hour) }},
-		{"3/7s burst 1", func() rule { return naiveBucket(3, 1, 7*time.Second) }},
-		{"60/m sliding-log", func() rule { return naiveLog(60, time.Minute) }},
-		{"5/15m sliding-log", func() rule { return naiveLog(5, 15*time.Minute) }},
-		{"3/s sliding-log", func() rule { return naiveLog(3, time.Second) }},
-		{"60/m sliding-window", func() rule { return naiveWindow(60, time.Minute) }},
-		{"5/15m sliding-window", func() rule { return naiveWindow(5, 15*time.Minute) }},
-		{"10/7s sliding-window", func() rule { return naiveWindow(10, 7*time.Second) }},
-	} {
-		want := outcome{deniedOf: map[string]int64{}}
-		rules := map[string]rule{}
-		for key, now := range shopRequests(t) {
-			if rules[key] == nil {
-				rules[key] = c.rule()
-			}
-			want.requests++
-			if rules[key](now) {
-				want.allowed++
-			} else {
-				want.denied++
-				want.deniedOf[key]++
-			}
-		}
-		want.keys, want.deniedKeys = int64(len(rules)), int64(len(want.deniedOf))
-		if want.denied == 0 {
-			t.Errorf("%s denies nothing, so that this proves nothing", c.limit)
-		}
-		t.Run(c.limit, func(t *testing.T) { replayed(t, c.limit).mustBe(t, want) })
-	}
-}
-
-// shopRequests reads the shop's day with a regular expression and the time
-// package: its clients and times.
-func shopRequests(t *testing.T) func(yield func(string, int64) bool) {
-	t.Helper()
-	f, err := os.Open(shopDay)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(yield func(string, int64) bool) {
-		defer f.Close()
-		form := regexp.MustCompile(`^(\S+) \S+ \S+ \[([^\]]+)\] "`)
-		for lines := bufio.NewScanner(f); lines.Scan(); {
-			m := form.FindStringSubmatch(lines.Text())
-			if m == nil {
-				t.Fatalf("unexpected line %q", lines.Text())
-			}
-			at, err := time.Parse("02/Jan/2006:15:04:05 -0700", m[2])
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !yield(m[1], at.UnixMicro()) {
-				return
-			}
-		}
 	}
 }
 

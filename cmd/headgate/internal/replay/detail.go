@@ -8,7 +8,6 @@ const (
 	DetailKeys    = 1000 // listed for each limit
 	DetailFollows = 5    // keys with a timeline of their own, for each limit
 	DetailGroups  = 15   // paths, methods or statuses
-	DetailFolders = 20   // groups of the paths that are not listed
 )
 
 // Detail has the denied requests of a [Report] over time, and by key, path, method and status. Its
@@ -66,8 +65,4 @@ type Group struct {
 	Name     LogKey  `json:"name"`
 	Requests int64   `json:"requests"`
 	Denied   []int64 `json:"denied"` // by limit
-
-	// Paths is how many paths that are not listed make up the group, if its name is the beginning
-	// that they share, such as "/images/", or the end, such as "*.php". It is 0 for a single path.
-	Paths int64 `json:"paths,omitempty"`
 }

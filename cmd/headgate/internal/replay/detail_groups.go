@@ -56,7 +56,6 @@ type group struct {
 	held     int32 // requests that are not counted yet
 	requests int64
 	denied   []int64 // by limit; nil if none was
-	paths    int64   // in it, if it is a folder
 }
 
 // The first groups.
@@ -170,8 +169,8 @@ func (g *groups) add(id uint32, denied []bool) {
 }
 
 // list returns the groups that were denied most, by the sum of their shares of what each limit
-// denied, and then those with the most requests. Paths that are not among them are listed by
-// folder. It is nil if no request has a name.
+// denied, and then those with the most requests. The last one has all others. It is nil if no
+// request has a name.
 func (g *groups) list(denied []int64) []Group {
 	if len(g.all) == none+1 && g.all[other].requests == 0 { // no name was ever seen
 		return nil
@@ -186,21 +185,17 @@ func (g *groups) list(denied []int64) []Group {
 			named = append(named, k)
 		}
 	}
-	order := func(a, b group) int {
+	slices.SortFunc(named, func(a, b group) int {
 		return cmp.Or(cmp.Compare(b.score(denied), a.score(denied)),
 			cmp.Compare(b.requests, a.requests), cmp.Compare(a.name, b.name))
-	}
-	slices.SortFunc(named, order)
-	listed := min(len(named), DetailGroups)
-	all := folders(named[listed:], &rest)
-	slices.SortFunc(all, order)
-	for _, k := range all[min(len(all), DetailFolders):] {
-		rest.merge(k)
-	}
-	all = append(named[:listed:listed], all[:min(len(all), DetailFolders)]...)
+	})
 	list := []Group{}
-	for _, k := range all {
-		list = append(list, k.group(len(denied)))
+	for i, k := range named {
+		if i < DetailGroups {
+			list = append(list, k.group(len(denied)))
+		} else {
+			rest.merge(k)
+		}
 	}
 	if rest.requests > 0 {
 		rest.name = g.all[other].name
@@ -222,7 +217,7 @@ func (k *group) score(denied []int64) (sum float64) {
 func (k *group) group(limits int) Group {
 	denied := make([]int64, limits)
 	copy(denied, k.denied)
-	return Group{LogKey(k.name), k.requests, denied, k.paths}
+	return Group{LogKey(k.name), k.requests, denied}
 }
 
 // filter remembers names in 4 MiB. It may take a name for one that it remembers: one in 2,000 of a

@@ -3,7 +3,6 @@ package replay
 import (
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +48,7 @@ func TestGroupsBounded(t *testing.T) {
 	for _, k := range list {
 		listed += k.Requests
 		listedDenied += k.Denied[0]
-		if k.Name == "(other)" || k.Paths > 0 {
+		if k.Name == "(other)" {
 			continue
 		}
 		exact++
@@ -67,41 +66,6 @@ func TestGroupsBounded(t *testing.T) {
 }
 
 // Groups that are all held make way for none.
-// Paths that are not listed are put together by their first segment, or else their extension.
-func TestFolders(t *testing.T) {
-	g := newGroups(1 << pathBits)
-	for i := range 300 {
-		for _, name := range []string{"/admin/%d/x", "/%d.php", "/%d"} {
-			g.add(g.hold(fmt.Appendf(nil, name, i)), []bool{name != "/%d"})
-		}
-	}
-	for i := range DetailGroups {
-		for range 3 {
-			g.add(g.hold(fmt.Appendf(nil, "/often/%d", i)), []bool{true})
-		}
-	}
-	g.add(g.hold([]byte("/alone/x")), []bool{true})
-	denied := int64(600 + 3*DetailGroups + 1)
-	list := g.list([]int64{denied})
-	if len(list) != DetailGroups+3 {
-		t.Fatalf("%d groups, want %d", len(list), DetailGroups+3)
-	}
-	want := []Group{
-		{"*.php", 300, []int64{300}, 300}, {"/admin/", 300, []int64{300}, 300}, {"(other)", 301, []int64{1}, 0},
-	}
-	if got := list[DetailGroups:]; !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	for path, want := range map[string]string{
-		"/": "", "//x": "", "/.env": "", "/a.": "", "/x.y/": "/x.y/", "/a.tar.gz": "*.gz",
-		"/a.superlong": "", "(none)": "", "GET": "",
-	} {
-		if got := folder(path); got != want {
-			t.Errorf("the folder of %s is %q, want %q", path, got, want)
-		}
-	}
-}
-
 func TestGroupsHeld(t *testing.T) {
 	g := newGroups(4)
 	a, b, c := g.hold([]byte("a")), g.hold([]byte("b")), g.hold([]byte("c"))

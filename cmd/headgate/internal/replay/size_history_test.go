@@ -70,57 +70,13 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// A need is the largest over all intervals, by definition.
-func TestNeedByDefinition(t *testing.T) {
-	r := rand.New(rand.NewPCG(13, 14))
-	for round := range 4000 {
-		f := family{period: []int64{1, 10, 50, 7e6, 60e6, 3600e6, 1234577}[r.IntN(7)]}
-		if r.IntN(3) == 0 {
-			f.rate = 1 + r.Int64N(50)
-		}
-		n := need{family: f}
-		var vs []visits
-		now, most := int64(1e15), []int64{2, 1 + f.period/20, 1 + f.period/3, 10 * f.period}
-		for i := range int64(1 + r.IntN(60)) {
-			step := r.Int64N(most[r.IntN(4)])
-			if round%2 == 0 { // ever closer, so that many starts matter
-				step = (f.period/4 + 60) / (i + 1)
-			}
-			now += step
-			v := visits{now, 1 + r.Int64N(5)}
-			n.add(v)
-			vs = append(vs, v)
-		}
-		if want := needByDefinition(f, vs); n.size != want {
-			t.Fatalf("%+v: %d, by definition %d, of %v", f, n.size, want, vs)
-		}
-	}
-}
-
-func needByDefinition(f family, vs []visits) int64 {
-	most := int64(0)
-	for i := range vs {
-		count := int64(0)
-		for j := i; j < len(vs); j++ {
-			count += vs[j].n
-			length := vs[j].at - vs[i].at
-			need := (f.period*count + f.period + length - 1) / (f.period + length)
-			if f.rate > 0 {
-				need = count - f.rate*length/f.period
-			}
-			most = max(most, need)
-		}
-	}
-	return most
-}
-
 // A size is the smallest that can be counted.
 func TestExact(t *testing.T) {
 	t.Parallel()
 	for _, period := range []time.Duration{time.Hour, 24 * time.Hour, 365 * 24 * time.Hour, 86399999999 * time.Microsecond, time.Microsecond} {
 		f := family{period: period.Microseconds()}
 		for _, size := range []int64{1, 7, 50_000, 52_125, 100_003, 1_250_999, 1_251_001} {
-			got, want := f.exact(size), size
+			got, want := f.rounded(size), size
 			for want < size+200_000 && headgate.Per(want, period).Validate() != nil {
 				want++
 			}

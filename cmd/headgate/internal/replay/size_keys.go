@@ -69,7 +69,7 @@ func (s *sizing) standOutKeys(proposals int) []StandOutKey {
 			Key:      LogKey(s.names.keys[k]),
 			Requests: s.asked[k],
 			Share:    float64(s.asked[k]) / float64(s.requests),
-			Need:     f.limit(f.exact(int64(needs[k]))),
+			Need:     f.limit(f.rounded(int64(needs[k]))),
 			Denied:   make([]int64, proposals),
 		})
 	}

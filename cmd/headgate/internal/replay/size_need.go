@@ -1,12 +1,10 @@
 package replay
 
 import (
-	"math"
 	"math/bits"
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/algorithm"
 )
 
 // family is a set of token buckets of one period. It has one bucket for each size: n/period with
@@ -30,39 +28,6 @@ func (f family) refill(size int64) int64 {
 func (f family) limit(size int64) headgate.Limit {
 	period := time.Duration(f.period) * time.Microsecond
 	return headgate.Per(f.refill(size), period).Burst(size)
-}
-
-// exact returns the smallest size, at least size, that can be counted exactly.
-func (f family) exact(size int64) int64 {
-	if f.rate > 0 || size <= f.most(size) {
-		return size
-	}
-	best := int64(math.MaxInt64)
-	for d := int64(1); d <= f.period/d; d++ {
-		if f.period%d == 0 {
-			best = min(best, f.multiple(size, d), f.multiple(size, f.period/d))
-		}
-	}
-	return best
-}
-
-// multiple returns the smallest multiple of d that is at least size, if it can be counted.
-func (f family) multiple(size, d int64) int64 {
-	n := (size + d - 1) / d * d
-	if n > f.most(n) {
-		return math.MaxInt64
-	}
-	return n
-}
-
-// most returns the largest bucket, at the rate of size, that can be counted exactly.
-func (f family) most(size int64) int64 {
-	t := algorithm.Terms{
-		Algorithm: algorithm.TokenBucket,
-		Refill:    f.refill(size),
-		Every:     time.Duration(f.period) * time.Microsecond,
-	}
-	return t.MaxCapacity()
 }
 
 // need finds the smallest bucket of a family that denies no request of a key. That is the smallest

@@ -86,16 +86,11 @@ type draft struct {
 
 // drafts returns the proposals, without what they deny.
 func (s *sizing) drafts() (drafts []draft) {
-	basis, between := s.periods.rest(s.chosen), s.between()
+	basis := s.periods.rest(s.chosen)
 	for _, p := range proposals {
 		from := s.chosen
 		if p.rest {
 			from = basis
-		}
-		if p.rest && between > 0 {
-			p := Proposal{Name: "between", OfRest: true}
-			drafts = append(drafts, draft{p, s.listing(between)})
-			between = 0
 		}
 		drafts = append(drafts, draft{Proposal{
 			Name: p.name, OfRest: from != s.chosen,
@@ -103,28 +98,6 @@ func (s *sizing) drafts() (drafts []draft) {
 		}, s.listing(s.periods.result(from, p.share).size)})
 	}
 	return drafts
-}
-
-// between returns a size that denies only the keys that stand out most: those above the largest gap
-// among the keys that stand out. It is 0 if no need is three times the next smaller one.
-func (s *sizing) between() (size int64) {
-	if len(s.standOut) == 0 {
-		return 0
-	}
-	var needs []int64
-	for _, k := range s.standOut {
-		needs = append(needs, int64(s.periods.needs[s.chosen][k]))
-	}
-	slices.Sort(needs)
-	rest := s.periods.result(s.periods.rest(s.chosen), 0).size
-	gap := float64(standOutGap)
-	for i, below := range needs[:len(needs)-1] {
-		exact := s.periods.families[s.chosen].exact(below)
-		if ratio := float64(needs[i+1]) / float64(exact); exact > rest && ratio >= gap {
-			gap, size = ratio, exact
-		}
-	}
-	return size
 }
 
 // listing makes a probe of the chosen period that keeps what it denies by key.

@@ -12,7 +12,7 @@ type SizeReport struct {
 
 	Periods   []SmallestLimits `json:"periods"`   // n/period, for each of SizeConfig.Periods
 	Rates     []SmallestLimits `json:"rates"`     // rate burst b, for each of SizeConfig.Rates
-	Proposals []Proposal       `json:"proposals"` // careful, perhaps between, balanced and tight
+	Proposals []Proposal       `json:"proposals"` // careful, balanced and tight
 	StandOut  *StandOut        `json:"stand_out"` // nil if no key stands out
 	Caveats   []Caveat         `json:"caveats"`   // what the logs cannot say
 

@@ -65,7 +65,7 @@ func (s *search) run(ctx context.Context) error {
 				if b.high-b.low <= 1 {
 					continue
 				}
-				size := f.exact(b.low + (b.high-b.low)/2)
+				size := f.rounded(b.low + (b.high-b.low)/2)
 				if s.known[i][size] == nil {
 					s.known[i][size] = s.probe(i, size)
 					all = append(all, s.known[i][size])
@@ -90,7 +90,7 @@ func (s *search) narrow() (changed bool) {
 			b := &s.brackets[i][j]
 			for b.high-b.low > 1 {
 				middle := b.low + (b.high-b.low)/2
-				p := s.known[i][f.exact(middle)]
+				p := s.known[i][f.rounded(middle)]
 				if p == nil {
 					break
 				}
@@ -111,7 +111,7 @@ func (s *search) measure(ctx context.Context) error {
 	var all []*probe
 	for i, f := range s.families {
 		for _, b := range s.brackets[i] {
-			size := f.exact(b.high)
+			size := f.rounded(b.high)
 			if s.known[i][size] == nil {
 				s.known[i][size] = s.probe(i, size)
 				all = append(all, s.known[i][size])
@@ -124,7 +124,7 @@ func (s *search) measure(ctx context.Context) error {
 // result returns the size that meets target j in family i, and what it denies. It is nil if no
 // size that can be counted exactly meets the target.
 func (s *search) result(i, j int) *probe {
-	p := s.known[i][s.families[i].exact(s.brackets[i][j].high)]
+	p := s.known[i][s.families[i].rounded(s.brackets[i][j].high)]
 	if p.denied > s.targets[i][j].denied {
 		return nil
 	}

@@ -228,49 +228,6 @@ func TestSizeStandOut(t *testing.T) {
 	mustBeSmallest(t, all.String(), got)
 }
 
-// Of a bot and a busy office, the office is denied by no limit before balanced: one between denies
-// the bot only. Two keys that need about the same are not taken apart.
-func TestSizeBetween(t *testing.T) {
-	t.Parallel()
-	r := rand.New(rand.NewPCG(9, 10))
-	log := func(bot int) string {
-		var log strings.Builder
-		for i := range int64(4000) {
-			log.WriteString(at(i*1e6, fmt.Sprint(r.IntN(100))))
-			log.WriteString(at(i*1e6, "200"))
-			if i < 1000 {
-				log.WriteString(strings.Repeat(at(i*1e6, "201"), bot))
-			}
-		}
-		return log.String()
-	}
-	text := log(6)
-	got := sized(t, replay.SizeConfig{}, text)
-	if len(got.Proposals) != 4 || got.Proposals[1].Name != "between" || len(got.StandOut.Keys) != 2 {
-		t.Fatalf("%+v, want four proposals; %+v", got.Proposals, got.StandOut)
-	}
-	bot, office := got.StandOut.Keys[0], got.StandOut.Keys[1]
-	between := got.Proposals[1]
-	if between.Limit != office.Need || between.DeniedKeys != 1 || between.RestDenied != 0 || !between.OfRest {
-		t.Errorf("between is %+v, want %s", between, office.Need)
-	}
-	var limits []headgate.Limit
-	for _, p := range got.Proposals {
-		limits = append(limits, p.Limit)
-	}
-	for i, replayed := range denials(t, text, limits...) {
-		if p := got.Proposals[i]; p.Denied != bot.Denied[i]+office.Denied[i]+p.RestDenied || p.Denied != replayed.Denied {
-			t.Errorf("%s denies %d, replayed %d; of the keys %d and %d", p.Name, p.Denied, replayed.Denied, bot.Denied[i], office.Denied[i])
-		}
-	}
-	if bot.Denied[1] != between.Denied || office.Denied[1] != 0 || office.Denied[2] == 0 {
-		t.Errorf("the bot is denied %d, the office %d", bot.Denied, office.Denied)
-	}
-	if got := sized(t, replay.SizeConfig{}, log(1)); len(got.Proposals) != 3 || len(got.StandOut.Keys) != 2 {
-		t.Errorf("%d proposals, want 3; %+v", len(got.Proposals), got.StandOut)
-	}
-}
-
 func TestSizeEdges(t *testing.T) {
 	one := sized(t, replay.SizeConfig{}, line("198.18.0.1", 1))
 	for _, fit := range one.Periods {

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -248,50 +246,6 @@ func TestFitOfTheMost(t *testing.T) {
 		var page bytes.Buffer
 		if err := Write(&page, d); err != nil || page.Len() >= 1_000_000 || len(d.Replay.Detail.Keys[0]) == 0 || len(d.Evidence()) == 0 {
 			t.Errorf("%d limits: %d bytes; %d keys, %v", limits, page.Len(), len(d.Replay.Detail.Keys[0]), err)
-		}
-	}
-}
-
-// crowd is a log of many keys, each with a few requests.
-type crowd struct {
-	keys, lines int
-	r           *rand.Rand
-	rest        []byte
-}
-
-func (c *crowd) Read(b []byte) (int, error) {
-	for len(c.rest) < len(b) && c.lines > 0 {
-		c.lines--
-		key := c.r.IntN(c.keys)
-		c.rest = fmt.Appendf(c.rest, `{"ts":%d,"ip":"10.%d.%d.%d","uri":"/item/%d","method":"GET","status":200}`+"\n",
-			1768176000-c.lines/200, key>>16, key>>8&255, key&255, c.r.IntN(500_000))
-	}
-	if len(c.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(b, c.rest)
-	c.rest = append(c.rest[:0], c.rest[n:]...)
-	return n, nil
-}
-
-// The page of a log of many keys is below 1 MB. With $HEADGATE_LOGS they are 2 million.
-func TestPageOfManyKeys(t *testing.T) {
-	t.Parallel()
-	keys := 20_000
-	if os.Getenv("HEADGATE_LOGS") != "" {
-		keys = 2_000_000
-	}
-	for _, b := range []*Build{building(KindSize, ""), building(KindReplay, "", parsed(t, "1/d"), parsed(t, "1/m"), parsed(t, "1/h sliding-log"))} {
-		b.Logs = func(int) ([]replay.Log, error) {
-			return []replay.Log{{Name: "a", Reader: &crowd{keys, 3 * keys, rand.New(rand.NewPCG(3, 4)), nil}}}, nil
-		}
-		d := built(t, b)
-		var page bytes.Buffer
-		if err := Write(&page, d); err != nil || page.Len() > 1_000_000 {
-			t.Errorf("%s: a page of %d bytes, %v", b.Kind, page.Len(), err)
-		}
-		if n := d.Replay.Keys; n < int64(keys)*9/10 || len(d.Replay.Detail.Paths) != replay.DetailGroups+1 {
-			t.Errorf("%s: %d keys, %d paths", b.Kind, n, len(d.Replay.Detail.Paths))
 		}
 	}
 }

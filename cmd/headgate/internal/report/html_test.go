@@ -178,6 +178,7 @@ func TestAnswer(t *testing.T) {
 		{"a limit", ordinary, "3/10s", "3/10s denies 0.5% of the requests", "It would have denied 15 of 3,000 requests (0.5%), from 4 of 41 keys.", ""},
 		{"a large limit", ordinary, "9/s", "9/s denies nothing", "9/s would have denied none of the 3,000 requests from 41 keys.", ""},
 		{"limits", ordinary, "1/m,9/s,8/s", "Start with 9/s", "9/s is the strictest of these limits that denies at most 0.1% of the requests of the keys. ", ""},
+		{"one that denies 0.5%", ordinary, "3/10s,9/s", "Start with 9/s", "denies at most 0.1%", ""},
 		{"strict limits", ordinary, "1/m,2/m", "2/m denies the fewest requests", "Each of these limits denies more than 0.1%", ""},
 		{"a limit that denies them", mixed(), "12/m", "12/m denies 55.7% of the requests", "It would have denied 6,128 of 10,999 requests (55.7%): " +
 			"6,128 from 3 keys that stand out, and none of the other 72 keys. Before you deny a key", ""},

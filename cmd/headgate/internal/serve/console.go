@@ -25,29 +25,18 @@ func (s *server) buildConsole() {
 		StoreAs: s.stores.name, StoreUp: s.storeUp.Load,
 		WithoutStore: s.stores.withoutStore,
 		Metrics:      s.metrics, Statistics: &s.envoyMetrics.Statistics,
-		Permits: s.stores.permits, Files: s.texts, Acted: s.logAct,
+		Permits: s.stores.permits, Acted: s.logAct,
 	})
 }
 
 // logAct logs what an operator has done or undone.
-func (s *server) logAct(a actions.Act) {
+func (s *server) logAct(a actions.Action) {
 	key := a.Key
 	if s.stores.box != nil {
 		key = s.stores.redis.StoredKey(key)
 	}
 	s.log.Warn("operator action in the console", "act", a.Kind, "rule", a.Rule, "key", key,
 		"limits", a.Limits, "mode", a.Mode, "by", a.By, "note", a.Note, "undone", a.Undone != nil)
-}
-
-// texts returns the files as they are now, without secrets.
-func (s *server) texts() ([]config.Text, error) {
-	switch {
-	case s.builtIn():
-		return []config.Text{config.ExampleText()}, nil
-	case s.xds():
-		return nil, nil
-	}
-	return config.Texts(s.o.Files, s.loadOptions())
 }
 
 // showLoaded lets the console show c as the configuration in force.

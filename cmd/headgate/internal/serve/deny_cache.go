@@ -10,10 +10,10 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
 
-// settledLater is a store around a cache of denials. It does not use the cache for rules whose cost
+// cacheBypass is a store around a cache of denials. It does not use the cache for rules whose cost
 // or outcome is in the response, because tokens that a response returns may end a denial of another
 // instance.
-type settledLater struct {
+type cacheBypass struct {
 	headgate.Store // the cache
 
 	bare  headgate.Store
@@ -21,7 +21,7 @@ type settledLater struct {
 }
 
 // use sets the rules.
-func (s *settledLater) use(list []rules.Rule) {
+func (s *cacheBypass) use(list []rules.Rule) {
 	var names *[]string
 	for _, r := range list {
 		if !r.Cost.IsLate() && len(r.Count.Statuses) == 0 {
@@ -36,7 +36,7 @@ func (s *settledLater) use(list []rules.Rule) {
 }
 
 // passes reports whether a limit is one of the rules: NAME, or NAME.2 and so on.
-func (s *settledLater) passes(l headgate.Limit) bool {
+func (s *cacheBypass) passes(l headgate.Limit) bool {
 	names := s.rules.Load()
 	return names != nil && slices.ContainsFunc(*names, func(name string) bool {
 		rest, found := strings.CutPrefix(l.Name(), name)
@@ -45,7 +45,7 @@ func (s *settledLater) passes(l headgate.Limit) bool {
 }
 
 // Take implements [headgate.Store].
-func (s *settledLater) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+func (s *cacheBypass) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
 	if s.passes(r.Limit) {
 		return s.bare.Take(ctx, r)
 	}
@@ -53,7 +53,7 @@ func (s *settledLater) Take(ctx context.Context, r headgate.Request) (headgate.D
 }
 
 // TakeAll implements [headgate.Store].
-func (s *settledLater) TakeAll(
+func (s *cacheBypass) TakeAll(
 	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
 ) error {
 	if slices.ContainsFunc(rs, func(r headgate.Request) bool { return s.passes(r.Limit) }) {

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/internal/redistest"
 )
@@ -58,22 +57,9 @@ func TestSettledRulesAreNotCached(t *testing.T) {
 	}
 }
 
-// So do rules of tokens, with all their limits.
-func TestTokenRulesAreNotCached(t *testing.T) {
-	later := &settledLater{}
-	later.use([]rules.Rule{
-		{Name: "model", Cost: rules.Cost{Tokens: &rules.TokenCost{Estimate: 1, Input: 1}}}, {Name: "plain"},
-	})
-	for name, want := range map[string]bool{"model": true, "model.2": true, "plain": false} {
-		if got := later.passes(headgate.PerHour(1).Named(name)); got != want {
-			t.Errorf("%s passes the cache: %t", name, got)
-		}
-	}
-}
-
 // While the rules are loaded again, those whose cost is in the response pass the cache.
 func TestSettledRulesWhileLoading(t *testing.T) {
-	later := &settledLater{}
+	later := &cacheBypass{}
 	list := []rules.Rule{{Name: "tokens", Cost: rules.Cost{ResponseHeader: "X-Tokens"}}}
 	later.use(list)
 	ended := make(chan struct{})

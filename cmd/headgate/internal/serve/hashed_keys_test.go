@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/headgate/headgate/internal/eventually"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
@@ -73,7 +73,7 @@ func useKeys(t *testing.T, secret string) {
 		return false
 	}
 	inClear, hashed := []string{"{@overrides}:", "acts", "now:", "}:api", "}:@permits"}, "hash:"
-	until(t, "every kind of key", func() bool {
+	eventually.True(t, "every kind of key", func() bool {
 		a.keyed(person) // a snapshot has the keys that are denied, and lives for seconds
 		maps.Copy(held, contents(t, redis.Addr))
 		isHashed := func(part string) bool { return !isClear(part) }
@@ -157,7 +157,7 @@ func useAll(t *testing.T, a, b *running, addr string) {
 		}
 	}
 	key := "header:" + person
-	until(t, "the denied keys reach the console of the other instance", func() bool {
+	eventually.True(t, "the denied keys reach the console of the other instance", func() bool {
 		a.keyed(person)
 		a.ask(`{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"` + person + `"}]}]}`)
 		return viewer.shows(person)
@@ -167,14 +167,14 @@ func useAll(t *testing.T, a, b *running, addr string) {
 	must(a, 200, "PUT", "/v1/overrides", `{"rule":"api","key":"`+key+`-gone","ban":true}`)
 	must(a, 200, "POST", "/console/api/acts",
 		`{"act":"ban","rule":"api","key":"`+key+`-bad","note":"`+note+`"}`)
-	until(t, "a ban of the other instance", func() bool { return b.keyed(person+"-bad") == 429 })
-	until(t, "a pattern of the other instance", func() bool { return b.keyed(person+"-x") == 429 })
+	eventually.True(t, "a ban of the other instance", func() bool { return b.keyed(person+"-bad") == 429 })
+	eventually.True(t, "a pattern of the other instance", func() bool { return b.keyed(person+"-x") == 429 })
 	must(b, 200, "DELETE", "/v1/overrides/api/"+key+"-gone", "")
-	until(t, "the end of a ban", func() bool { return a.keyed(person+"-gone") == 200 })
-	until(t, "a denial", func() bool { return a.keyed(person) == 429 })
+	eventually.True(t, "the end of a ban", func() bool { return a.keyed(person+"-gone") == 200 })
+	eventually.True(t, "a denial", func() bool { return a.keyed(person) == 429 })
 	must(b, 204, "DELETE", "/v1/keys/api/"+key, "")
-	until(t, "a reset of the other instance", func() bool { return a.keyed(person) == 200 })
-	until(t, "its own list of actions", func() bool {
+	eventually.True(t, "a reset of the other instance", func() bool { return a.keyed(person) == 200 })
+	eventually.True(t, "its own list of actions", func() bool {
 		_, text := b.get("/console/api/acts")
 		return strings.Contains(text, person+" asked")
 	})
@@ -186,7 +186,7 @@ func useAll(t *testing.T, a, b *running, addr string) {
 			t.Errorf("the console shows %s and by its hash %s", byName, byHash)
 		}
 	}
-	until(t, "a history", func() bool {
+	eventually.True(t, "a history", func() bool {
 		for name := range contents(t, addr) {
 			if strings.Contains(name, "history:") {
 				return true
@@ -194,16 +194,6 @@ func useAll(t *testing.T, a, b *running, addr string) {
 		}
 		return false
 	})
-}
-
-// until waits for what another instance does.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(what + ": not seen")
-		}
-	}
 }
 
 // keyed sends a request with a key, and returns the status.

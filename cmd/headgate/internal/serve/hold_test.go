@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/eventually"
 )
 
 // With the rules of docs/waiting.md, a request over the limit waits, and a server that stops
@@ -64,16 +66,10 @@ func TestServerThatStopsAnswersThoseThatWait(t *testing.T) {
 	answer := make(chan int, 1)
 	go func() { answer <- get() }()
 	const waits = "\nheadgate_rule_waiting{rule=\"model\"} 1\n"
-	metrics := ""
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		if _, metrics = answerOf(t, s.http(), http.MethodGet, "/metrics"); strings.Contains(metrics, waits) {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
-	if !strings.Contains(metrics, waits) {
-		t.Fatalf("nobody waits:\n%s", metrics)
-	}
+	eventually.True(t, "a request waits", func() bool {
+		_, metrics := answerOf(t, s.http(), http.MethodGet, "/metrics")
+		return strings.Contains(metrics, waits)
+	})
 	stop()
 	if status := <-answer; status != http.StatusTooManyRequests {
 		t.Errorf("the one that waits: %d", status)

@@ -17,6 +17,7 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/wire"
 	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/internal/eventually"
 )
 
 // everyPart has a rule for each part of a key, with labels, permits and costs that clients send.
@@ -47,11 +48,7 @@ func (s *server) unharmed(t *testing.T, log *buffer, count int) {
 		t.Fatal(log.String())
 	}
 	permits := s.stores.permits.(*concurrency.Memory)
-	for deadline := time.Now().Add(time.Minute); permits.Keys() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("permits of %d keys are held", permits.Keys())
-		}
-	}
+	eventually.Equal(t, "the number of keys whose permits are held", permits.Keys, 0)
 	if count%64 == 1 {
 		if page := metricsOf(t, s); !utf8.ValidString(page) || !strings.Contains(page, "headgate_build_info") {
 			t.Errorf("the metrics are\n%q", page)

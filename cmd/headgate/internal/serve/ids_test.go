@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"testing"
-	"time"
 
+	"github.com/headgate/headgate/internal/eventually"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -40,10 +40,7 @@ func TestInstancesSettleEachOthersReservations(t *testing.T) {
 		t.Error("an instance refuses the reservation of another")
 	}
 	proxy.Heal() // from now on: late reads the key only by itself, as it gets no id of another
-	for end := time.Now().Add(time.Minute); !settles(t, late, a) || !settles(t, a, late); {
-		if time.Now().After(end) {
-			t.Fatal("the key of an instance that started without Redis is not shared")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	eventually.True(t, "the key of an instance that started without Redis is shared", func() bool {
+		return settles(t, late, a) && settles(t, a, late)
+	})
 }

@@ -23,7 +23,7 @@ func (s *server) panicked(part string, value any) {
 // the answer has begun.
 func (s *server) recovered(part string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		begun := &begunWriter{ResponseWriter: w}
+		begun := &startedResponse{ResponseWriter: w}
 		defer func() {
 			p := recover()
 			if p == nil {
@@ -42,33 +42,33 @@ func (s *server) recovered(part string, h http.Handler) http.Handler {
 	})
 }
 
-// begunWriter notes whether the answer has begun.
-type begunWriter struct {
+// startedResponse notes whether the answer has begun.
+type startedResponse struct {
 	http.ResponseWriter
 
 	begun bool
 }
 
 // WriteHeader implements [http.ResponseWriter].
-func (w *begunWriter) WriteHeader(status int) {
+func (w *startedResponse) WriteHeader(status int) {
 	w.begun = w.begun || status >= 200 || status == http.StatusSwitchingProtocols
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements [http.ResponseWriter].
-func (w *begunWriter) Write(p []byte) (int, error) {
+func (w *startedResponse) Write(p []byte) (int, error) {
 	w.begun = true
 	return w.ResponseWriter.Write(p)
 }
 
 // FlushError is called by [http.ResponseController].
-func (w *begunWriter) FlushError() error {
+func (w *startedResponse) FlushError() error {
 	w.begun = true
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
 // Unwrap is called by [http.ResponseController].
-func (w *begunWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *startedResponse) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // restartPause is the time between a panic of a task and its next run.
 const restartPause = time.Second

@@ -52,7 +52,7 @@ func (s *server) apply(c *config.Config) error {
 	if err := s.trust(c.Trust); err != nil {
 		return err
 	}
-	s.stores.later.use(c.Rules)
+	s.stores.bypass.use(c.Rules)
 	s.metrics.Use(c.Rules) // before the engine: decisions of other rules are not counted
 	s.engine.Use(set)
 	s.overrides.UseFile(c.Overrides)

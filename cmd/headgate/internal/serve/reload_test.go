@@ -17,6 +17,7 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/environment"
 	"github.com/headgate/headgate/cmd/headgate/internal/serve/watch"
+	"github.com/headgate/headgate/internal/eventually"
 )
 
 // answerOf returns the status and the body of an answer.
@@ -131,12 +132,9 @@ func TestEarlyReload(t *testing.T) {
 	reload <- syscall.SIGHUP
 	o.Reload = reload
 	go func() { ended <- Run(ctx, o) }()
-	for until := time.Now().Add(time.Minute); !strings.Contains(log.String(), "was loaded"); {
-		if time.Now().After(until) {
-			t.Fatalf("the files were not read again:\n%s", log.String())
-		}
-		time.Sleep(time.Millisecond)
-	}
+	eventually.True(t, "the files are read again", func() bool {
+		return strings.Contains(log.String(), "was loaded")
+	})
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -30,7 +30,7 @@ type stores struct {
 
 	bare      headgate.Store // with the fallback, if there is one
 	cached    headgate.Store // bare, with a cache of denials if it is across a network
-	later     settledLater   // in cached; keeps some rules out of the cache
+	bypass    cacheBypass    // in cached; keeps some rules out of the cache
 	perSecond headgate.Store // of limits by second in Envoy's dialect; nil: bare
 
 	denials  *denycache.Store  // the cache of cached; nil: none
@@ -74,8 +74,8 @@ func openURL(
 // cacheDenials puts a cache of denials around the store.
 func (s *stores) cacheDenials() (err error) {
 	s.denials, err = denycache.New(s.bare, 0)
-	s.later.Store, s.later.bare = s.denials, s.bare
-	s.cached = &s.later
+	s.bypass.Store, s.bypass.bare = s.denials, s.bare
+	s.cached = &s.bypass
 	return err
 }
 

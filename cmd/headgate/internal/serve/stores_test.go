@@ -15,6 +15,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/environment"
+	"github.com/headgate/headgate/internal/eventually"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -96,16 +97,13 @@ func TestTimeBudget(t *testing.T) {
 }
 
 // takeFromRedis returns the first decision of Redis, whose answers may be late before.
-func takeFromRedis(t *testing.T, s headgate.Store, r headgate.Request) headgate.Decision {
+func takeFromRedis(t *testing.T, s headgate.Store, r headgate.Request) (d headgate.Decision) {
 	t.Helper()
-	for until := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if d := take(t, s, r); !d.Degraded() {
-			return d
-		}
-		if time.Now().After(until) {
-			t.Fatal("Redis does not decide")
-		}
-	}
+	eventually.True(t, "Redis decides", func() bool {
+		d = take(t, s, r)
+		return !d.Degraded()
+	})
+	return d
 }
 
 // A damaged value in Redis concerns its key. All others are decided by Redis, under every policy.

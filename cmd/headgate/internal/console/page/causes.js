@@ -3,9 +3,9 @@
 
 import { brief } from "./key_text.js";
 
-const early = 6_000; // milliseconds by which a step of the history may begin before its cause
-export const soon = 15_000; // between a cause and what it began
-const late = 60_000; // the same of a change, because a burst may be used up first
+const stepTolerance = 6_000; // milliseconds by which a step may begin before its cause
+export const causeTime = 15_000; // between a cause and what it began
+const burstTime = 60_000; // the same of a change, because a burst may be used up first
 
 // causes returns {at, text, rules, isChange, isEnd}, the oldest first: rules is null for all.
 export function causes(model) {
@@ -28,9 +28,9 @@ export function causes(model) {
 const areMany = ({ degraded, allowed, denied }) =>
   degraded.map((n, i) => n > 1 && n >= 0.05 * (allowed[i] + denied[i]));
 
-// apart returns a function that says of a key that, from its first denial to its last, most decisions
-// were made without the store, or "".
-export function apart(model) {
+// deniedWithoutStore returns a function that says of a key that, from its first denial to its last,
+// most decisions were made without the store, or "".
+export function deniedWithoutStore(model) {
   const { counts: { degraded, allowed, denied }, from, step_s } = model.history(null);
   const isMost = (n, all) => n > 1 && 2 * n >= all;
   const most = degraded.map((n, i) => isMost(n, allowed[i] + denied[i]));
@@ -71,8 +71,9 @@ function namesIn(lines) {
 // may begin earlier, at first: then an instance or the store that changed between is no cause.
 export function causeOf(model, rule, start, first) {
   return causes(model).findLast((c) => (c.rules === null || c.rules.has(rule))
-    && (c.rules === null && !c.isChange ? c.at - early <= first && start <= c.at + early
-      : c.at - early <= start && start <= c.at + (c.isChange ? late : soon))) ?? null;
+    && c.at - stepTolerance <= (c.rules === null && !c.isChange ? first : start)
+    && start <= c.at + (c.isChange ? burstTime : c.rules === null ? stepTolerance : causeTime))
+    ?? null;
 }
 
 // after says how long after a cause something began.

@@ -1,6 +1,6 @@
 // The top denied keys, a search, and the state of one key.
 
-import { apart } from "./causes.js";
+import { deniedWithoutStore } from "./causes.js";
 import { disable, onAct } from "./controls.js";
 import { byId, h, setText, show } from "./dom.js";
 import { number, percent, rate } from "./format.js";
@@ -81,14 +81,16 @@ const id = (item) => `${item.rule} ${item.key}`;
 // that would be.
 function keys() {
   const items = [];
-  const apartText = apart(app.model);
+  const withoutStoreText = deniedWithoutStore(app.model);
   let total = 0;
   for (const rule of app.model.rules()) {
     if (app.rule !== null && rule.name !== app.rule) continue;
     total += rule.denied + rule.shadow_denied;
     for (const key of rule.denied_keys) {
       const would = key.denied === 0 || (rule.mode === "shadow" && rule.mode !== rule.file_mode);
-      items.push({ rule: rule.name, kind: rule.kind, would, apart: apartText(key), ...key });
+      items.push({
+        rule: rule.name, kind: rule.kind, would, withoutStore: withoutStoreText(key), ...key,
+      });
     }
   }
   items.sort((a, b) => a.would - b.would || b.per_s - a.per_s || sum(b) - sum(a));
@@ -141,8 +143,8 @@ function makeRow({ rule, key, kind }) {
       meta.title = `Last denied ${utc(item.last)}; ${percent(item.share)} of what ${all}`;
       bar.classList.toggle("would", item.would);
       bar.style.width = `${item.share * 100}%`;
-      const isFree = !keyOverride(app, state, rule, key) && !isShared() && !item.apart;
-      setText(note, item.apart);
+      const isFree = !keyOverride(app, state, rule, key) && !isShared() && !item.withoutStore;
+      setText(note, item.withoutStore);
       for (const button of [ban, raise]) {
         show(button, isFree);
         disable(button, app.cannotAct(kind) || cut);

@@ -70,7 +70,8 @@ function drawConfig(state) {
   const { error, loaded_at } = failed.config;
   const lines = error.text.split("\n");
   setText(byId("config-error-text"), lines.length > most + 1
-    ? [...lines.slice(0, most), `and ${lines.length - most} more`].join("\n") : error.text);
+    ? [...lines.slice(0, most), `and ${lines.length - most} more: see the list of instances`]
+      .join("\n") : error.text);
   const more = all.filter((i) => i !== failed).map((i) => i.name);
   setText(byId("config-error-since"), `Since ${time(error.at)} on ${failed.name
   }; the rules loaded ${ago(loaded_at)} stay active. A restart with this file fails.${

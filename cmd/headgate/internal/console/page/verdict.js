@@ -1,6 +1,6 @@
 // The first sentences of the page: is it bad, since when, which rule, who, and what began it.
 
-import { after, apart, causeOf, causes, nameIn, soon } from "./causes.js";
+import { after, causeOf, causes, causeTime, deniedWithoutStore, nameIn } from "./causes.js";
 import { longSpan, percent, rate } from "./format.js";
 import { breadth, inRules, listOf } from "./key_breadth.js";
 import { manyText, seenText } from "./key_requests.js";
@@ -41,12 +41,12 @@ function judged(model, now) {
     storeSlow(model, sum("degraded"), now),
     { title: "Instances end soon after their start", detail: restartText(model) },
   ].filter((w) => w?.detail);
-  const apart = warnings.map((w) => w.detail);
-  if (found.length > 0) return denials(model, found, { total, banned, apart, now });
+  const warningTexts = warnings.map((w) => w.detail);
+  if (found.length > 0) return denials(model, found, { total, banned, warningTexts, now });
   const free = rules.reduce((n, rule) => n + notBanned(rule), 0);
   if (isHigh({ free, history: model.history(null), decisions: total })) {
     return { level: "bad", title: `${rate(free)} denials a second by all rules together`,
-      detail: [`${percent(free / total)} of all decisions. Each rule alone denies few.`, ...apart]
+      detail: [`${percent(free / total)} of all decisions. Each rule alone denies few.`, ...warningTexts]
         .join(" ") };
   }
   const byHand = switchedByHand(model, rules.filter((r) => r.mode !== r.file_mode));
@@ -220,13 +220,13 @@ function isHigh({ free, history, decisions: total }) {
 // openDenials are the denials of keys that were not banned, in each step.
 const openDenials = ({ counts }) => counts.denied.map((n, i) => Math.max(0, n - counts.banned[i]));
 
-// denials is about incidents. Apart has sentences about what else is wrong.
-function denials(model, [worst, ...more], { total, banned, apart, now }) {
+// denials is about incidents. WarningTexts are about what else is wrong.
+function denials(model, [worst, ...more], { total, banned, warningTexts, now }) {
   const top = mostDenied(worst.keys, worst.free);
   const { text, cause } = since(model, worst, top, now);
   const isMixed = differs(model, worst.rule.name);
   const isEarly = model.state.at - model.state.denied_since < 1_000;
-  const advice = cause?.isChange ? (top?.first > cause.at + soon ? "look" : "change")
+  const advice = cause?.isChange ? (top?.first > cause.at + causeTime ? "look" : "change")
     : isMixed || !top ? "" : top.caution ? "look" : "ban";
   const elsewhere = keysOf(model, model.rules())
     .filter((k) => top && k.key === top.key && k.banned).map((k) => k.rule);
@@ -245,7 +245,7 @@ function denials(model, [worst, ...more], { total, banned, apart, now }) {
     ...more.slice(0, 3).map((m) => also(model, m, now)),
     banned >= 0.05 ? `Banned keys: another ${rate(banned)} denials a second, which are not counted `
       + "here." : "",
-    ...apart,
+    ...warningTexts,
   ];
   return {
     level: "bad", culprit: top, advice, title: `${rate(worst.free)} denials a second ${text}${
@@ -264,13 +264,13 @@ function also(model, incident, now) {
 
 // keysOf returns the keys that are denied or would be, of all rules.
 function keysOf(model, rules) {
-  const apartText = apart(model);
+  const withoutStoreText = deniedWithoutStore(model);
   return rules.flatMap((rule) => rule.denied_keys.map((key) => {
     const override = model.override(rule.name, key.key);
     return {
       ...key, rule: rule.name, kind: rule.kind, mode: rule.mode, banned: Boolean(override?.ban),
       weight: weight(model, rule.name, key.per_s, key.key),
-      caution: cautionOf(model, rule, key.key, override) || apartText(key),
+      caution: cautionOf(model, rule, key.key, override) || withoutStoreText(key),
       isWide: isWide(model, rule, key.key),
     };
   }));

@@ -55,10 +55,6 @@
     const quiet = (text) => h("i", { class: "quiet" }, text);
     if (g.name === "(other)") return quiet(`other ${plurals[label]}, together`);
     if (g.name === "(none)") return quiet("none");
-    if (g.paths) {
-      return h("span", {}, Report.name(g.name, 60), " ",
-        quiet(`${number(g.paths)} ${plurals[label]}`));
-    }
     return Report.name(g.name, 70);
   }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
 
-// ends returns why each act of the list has ended, the newest first.
+// ends returns why each action of the list has ended, the newest first.
 func (f *instance) ends() (list []string) {
 	f.t.Helper()
 	acts, err := f.List(f.t.Context())
@@ -32,7 +32,7 @@ func (f *instance) ends() (list []string) {
 	return list
 }
 
-// TestEnded: the list says which acts are not in force any more, and why.
+// TestEnded: the list says which actions are not in force any more, and why.
 func TestEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newInstance(t, nil)
@@ -80,7 +80,7 @@ func TestEnded(t *testing.T) {
 	})
 }
 
-// TestReplaced: an act says what it replaces, and does not replace a ban with something that ends
+// TestReplaced: an action says what it replaces, and does not replace a ban with something that ends
 // before it.
 func TestReplaced(t *testing.T) {
 	both(t, func(t *testing.T, f *instance) {

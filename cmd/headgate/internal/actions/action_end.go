@@ -2,20 +2,20 @@ package actions
 
 import "time"
 
-// Ended is the end of an act that was not undone.
+// Ended is the end of an action that was not undone.
 type Ended struct {
 	At  *int64 `json:"at"`  // nil: not known
-	By  string `json:"by"`  // the author of the later act, or empty
-	Why string `json:"why"` // expired, other, or the name of the later act
+	By  string `json:"by"`  // the author of the later action, or empty
+	Why string `json:"why"` // expired, other, or the name of the later action
 }
 
-// Values of Ended.Why that are not names of acts.
+// Values of Ended.Why that are not names of actions.
 const (
 	expired = "expired"
 	other   = "other" // changed by /v1/overrides
 )
 
-// settling is the longest time from the record of an act to its effect.
+// settling is the longest time from the record of an action to its effect.
 const settling = 2 * time.Second
 
 // ended returns the end of the i-th record, or nil.
@@ -37,8 +37,8 @@ func (x *Executor) ended(records []record, i int) *Ended {
 	return &Ended{Why: other}
 }
 
-// successor returns the first act after r that replaced what r stored, or nil. after has the acts
-// after r, the newest first.
+// successor returns the first action after r that replaced what r stored, or nil. after has the
+// actions after r, the newest first.
 func successor(after []record, r *record) *record {
 	for i := len(after) - 1; i >= 0; i-- {
 		o := &after[i]

@@ -13,7 +13,7 @@ import (
 
 // At most 10 requests of a second are noted, the last 64 are kept, and long texts are cut.
 func TestDeniedRequests(t *testing.T) {
-	var l deniedRequests
+	var l requestSample
 	at := time.Unix(1_800_000_000, 0)
 	q := &rules.Request{Method: "POST", Path: "/login", Header: http.Header{"User-Agent": {"bot/1"}}}
 	for second := range 10 {

@@ -20,20 +20,20 @@ const (
 	shownRequests = 5 // keys of a rule with their requests
 )
 
-// deniedRequests holds the latest requests that a rule has denied, in a ring. It begins when the
+// requestSample holds the latest requests that a rule has denied, in a ring. It begins when the
 // console gets a viewer.
-type deniedRequests struct {
+type requestSample struct {
 	mu     sync.Mutex
 	second int64
 	taken  int // in this second
 	next   int
-	ring   []deniedRequest
+	ring   []sampledRequest
 }
 
-type deniedRequest struct{ key, method, path, agent string }
+type sampledRequest struct{ key, method, path, agent string }
 
 // add notes a request.
-func (l *deniedRequests) add(now time.Time, key string, q *rules.Request) {
+func (l *requestSample) add(now time.Time, key string, q *rules.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if second := now.Unix(); second != l.second {
@@ -43,7 +43,7 @@ func (l *deniedRequests) add(now time.Time, key string, q *rules.Request) {
 		return
 	}
 	l.taken++
-	r := deniedRequest{
+	r := sampledRequest{
 		strings.Clone(cutKey(key)), cutText(q.Method), cutText(q.Path),
 		cutText(q.Header.Get("User-Agent")),
 	}
@@ -70,7 +70,7 @@ type requestsSeen struct {
 }
 
 // seen returns what is noted of keys.
-func (l *deniedRequests) seen(keys []deniedKey) {
+func (l *requestSample) seen(keys []deniedKey) {
 	if len(keys) == 0 {
 		return
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/metrics"
 )
 
-// sampler reads the counters of this instance. One goroutine uses it.
-type sampler struct {
+// counterReader reads the counters of this instance. One goroutine uses it.
+type counterReader struct {
 	metrics    *metrics.Metrics
 	statistics *envoy.Statistics
 
@@ -30,15 +30,15 @@ type lastCounts struct {
 	reading uint64
 }
 
-func newSampler(m *metrics.Metrics, s *envoy.Statistics, now time.Time) *sampler {
-	return &sampler{
+func newCounterReader(m *metrics.Metrics, s *envoy.Statistics, now time.Time) *counterReader {
+	return &counterReader{
 		metrics: m, statistics: s, read: now, last: map[ruleID]lastCounts{},
 		history: newHistory(stepOf(now)), now: map[string]counts{},
 	}
 }
 
 // sample reads all counters.
-func (s *sampler) sample(now time.Time) {
+func (s *counterReader) sample(now time.Time) {
 	s.span = now.Sub(s.read)
 	from := now.Add(-min(s.span, stepTime))
 	s.read = now
@@ -67,7 +67,7 @@ func (s *sampler) sample(now time.Time) {
 }
 
 // count adds what id has counted since the last reading.
-func (s *sampler) count(step int64, id ruleID, c counts) {
+func (s *counterReader) count(step int64, id ruleID, c counts) {
 	more := c.since(s.last[id].counts)
 	s.last[id] = lastCounts{c, s.reading}
 	if more.isZero() {
