@@ -90,7 +90,8 @@ func BenchmarkGateWaiters(b *testing.B) {
 	benchWaiters(b, g.standing, func(ctx context.Context) { _ = g.Wait(ctx) }, func() {
 		g.mu.Lock()
 		g.history = history{} // an hour later
-		g.release(nanos())
+		g.Head.look()
+		g.mu.Unlock()
 	})
 }
 

@@ -42,16 +42,12 @@ var ErrClosed = errors.New("gate: closed")
 // A Gate has no goroutine, and a timer only while callers wait. It is safe for use
 // by many goroutines and must not be copied. Make one with [New].
 type Gate struct {
-	mu       sync.Mutex
-	limit    int64
-	period   int64 // in nanoseconds, leeway included
-	released int64 // tokens of released waiters that have not run yet: they count as passing now
+	mu     sync.Mutex
+	limit  int64
+	period int64 // in nanoseconds, leeway included
 	history
 	queue
-	timer  *time.Timer // made when first needed
-	armed  bool
 	closed bool
-	late   func() // for tests: runs in a waiter before it records its pass
 }
 
 const (
@@ -73,8 +69,7 @@ const (
 // years. With short periods, fewer than n pass: prefer 1000 in 100 ms to 1 in 100 microseconds.
 //
 // A gate makes its period up to 25 microseconds longer, because Wait returns a little after the
-// pass is recorded. In a [testing/synctest] bubble it does not, because time does not advance there
-// while code runs.
+// pass is recorded. [Gate.Rate] returns the longer period.
 func New(n int64, period time.Duration) (*Gate, error) {
 	switch {
 	case n < 1 || n > maxTokens:
@@ -85,21 +80,8 @@ func New(n int64, period time.Duration) (*Gate, error) {
 	case period > maxPeriod:
 		return nil, invalid("period", period.String(), "at most 285 years")
 	}
-	return &Gate{limit: n, period: int64(period + leeway(period))}, nil
-}
-
-func leeway(period time.Duration) time.Duration {
-	if inBubble() {
-		return 0
-	}
-	return min(max(period/leewayPart, minLeeway), maxLeeway)
-}
-
-// inBubble reports whether the caller runs in a bubble of testing/synctest: times there have
-// no monotonic reading, and all others have one (from the year 1885 to 2157).
-func inBubble() bool {
-	now := time.Now()
-	return now == now.Round(0) //nolint:staticcheck // Equal ignores that reading
+	leeway := min(max(period/leewayPart, minLeeway), maxLeeway)
+	return &Gate{limit: n, period: int64(period + leeway)}, nil
 }
 
 // started has a monotonic reading, from which all times of gates are counted.
@@ -179,12 +161,11 @@ func (g *Gate) Peek() (open bool, in time.Duration) {
 // Close makes all current and later waits return [ErrClosed]. It returns nil.
 func (g *Gate) Close() error {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.closed = true
-	first := g.Head
-	g.queue = queue{}
-	g.disarm()
-	g.mu.Unlock()
-	wake(first)
+	for w := g.Head; w != nil; w = w.Next {
+		w.look()
+	}
 	return nil
 }
 
@@ -208,7 +189,7 @@ func (g *Gate) open(n, now int64) bool {
 }
 
 // excess is how many tokens have to be forgotten before n more may pass.
-func (g *Gate) excess(n int64) int64 { return g.used() + g.released + n - g.limit }
+func (g *Gate) excess(n int64) int64 { return g.used() + n - g.limit }
 
 // pass records that n tokens pass now, unlocks, and makes sure that the record is not old
 // when the caller sees it.
@@ -219,7 +200,6 @@ func (g *Gate) excess(n int64) int64 { return g.used() + g.released + n - g.limi
 // was longer than that.
 func (g *Gate) pass(n, now int64) {
 	i := g.record(now, n, g.period)
-	g.arm(now) // to wake others here would take the time of all of them
 	g.mu.Unlock()
 	for ahead := int64(0); nanos()-now > settled; {
 		ahead = 2*ahead + settled
