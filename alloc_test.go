@@ -67,26 +67,6 @@ func TestForcedRequestsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// Once, a sliding log whose block was exactly full was moved to the heap, though the expired
-// entries at its front had left room.
-func TestFullSlidingLogDoesNotAllocate(t *testing.T) {
-	m := NewMemorySize(10)
-	l := SlidingLog(16, 16*time.Microsecond)
-	now := int64(0)
-	allow := func() {
-		now++
-		if !take(t, m, "k", l, 1, now).Allowed() {
-			t.Fatal("refused")
-		}
-	}
-	for range 100 {
-		allow()
-	}
-	if n := testing.AllocsPerRun(100, allow); n != 0 {
-		t.Errorf("%v allocations a decision", n)
-	}
-}
-
 // A Wait that is granted at once in memory allocates nothing.
 func TestWaitAllocatesNothingInMemory(t *testing.T) {
 	l := must(NewLimiter(NewMemorySize(1000), PerSecond(1e6).Burst(1e6)))

@@ -75,29 +75,6 @@ func BenchmarkTakeAll(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeAllFull decides groups of forced requests of new keys, which share a slot of a full
-// store.
-func BenchmarkTakeAllFull(b *testing.B) {
-	for _, n := range []int{2, 100, 1000, 4000} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			b.ReportAllocs()
-			m, limit := NewMemorySize(8000), FixedWindow(1_000_000, 24*time.Hour)
-			for i := range 9000 {
-				_, _ = m.Take(b.Context(), Request{Key: "known:" + strconv.Itoa(i), Limit: limit, Cost: 1})
-			}
-			rs, ds := make([]Request, n), make([]Decision, n)
-			for i := range rs {
-				rs[i] = Request{Key: "new:" + strconv.Itoa(i), Limit: limit, Cost: 1, Force: true}
-			}
-			for b.Loop() {
-				if err := m.TakeAll(b.Context(), rs, ds); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // The figures of ARCHITECTURE.md on what a decision is made of.
 
 type fourWords struct{ a, b, c, d int64 }

@@ -25,26 +25,3 @@ func TestLongWaits(t *testing.T) {
 		t.Errorf("from its first microsecond: %+v", d)
 	}
 }
-
-// Costs at the ends of int64 are costs like others: nothing wraps around.
-func TestCostsAtTheEndsOfInt64(t *testing.T) {
-	for _, l := range everyAlgorithm(5, time.Hour) {
-		play(t, NewMemorySize(10), l, []row{
-			{0, math.MaxInt64, false, 5, Never, 0, "all there is"},
-			{0, math.MinInt64, true, 5, 0, 0, "given back to a full one"},
-			{0, 5, true, 0, 0, reset(l), "the whole of it"},
-			{0, math.MaxInt64, false, 0, Never, reset(l), "more"},
-			{0, math.MinInt64, true, 5, 0, 0, "everything given back"},
-			{0, math.MinInt64 + 1, true, 5, 0, 0, "and again"},
-			{0, 6, false, 5, Never, 0, "still no more than it holds"},
-		})
-	}
-}
-
-// reset is the wait from midnight until the initial state, if l is exhausted then.
-func reset(l Limit) time.Duration {
-	if l.Algorithm() == AlgorithmSlidingWindow {
-		return 2 * l.Period()
-	}
-	return l.Period()
-}

@@ -1,8 +1,6 @@
 package headgate
 
 import (
-	"context"
-	"errors"
 	"math"
 	"strconv"
 	"testing"
@@ -36,32 +34,6 @@ func TestCharge(t *testing.T) {
 			if _, err := l.Charge(t.Context(), "k", n); err == nil {
 				t.Errorf("%d was charged", n)
 			}
-		}
-	})
-}
-
-// A key without limits is charged nothing, and an error of the function is returned.
-func TestChargeOfChosenLimits(t *testing.T) {
-	l := must(NewLimiterFunc(NewMemorySize(1000), func(context.Context, string) ([]Limit, error) { return nil, nil }))
-	if d := must(l.Charge(t.Context(), "k", 5)); d != unlimited {
-		t.Errorf("%+v", d)
-	}
-	l = must(NewLimiterFunc(NewMemorySize(1000), func(context.Context, string) ([]Limit, error) { return nil, ErrFull }))
-	if d, err := l.Charge(t.Context(), "k", 5); !errors.Is(err, ErrFull) || d != (Decision{}) {
-		t.Errorf("%+v, %v", d, err)
-	}
-}
-
-// What was used beyond a reservation is charged at once, whether or not it fits.
-func TestCommitBeyondAReservation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(NewMemorySize(1000), PerSecond(1).Burst(10), FixedWindow(20, time.Hour)))
-		r := must(l.Reserve(t.Context(), "k", 5))
-		if err := r.Commit(t.Context(), 1000); err != nil {
-			t.Fatal(err)
-		}
-		if d := must(l.Peek(t.Context(), "k")); d.Remaining != 0 || d.RetryAfter < 991*time.Second {
-			t.Errorf("1000 of 5 reserved: %+v", d)
 		}
 	})
 }

@@ -133,39 +133,3 @@ func TestSharesAddUp(t *testing.T) {
 		}
 	}
 }
-
-// So many buckets and windows of its shares grant at any time, in any span, no more than the
-// limit does, or one each and what flows in.
-func TestSharesGrantTogether(t *testing.T) {
-	r := rand.New(rand.NewPCG(6, 6))
-	for round := range 80 {
-		capacity, refill, n := 1+r.Int64N(20), 1+r.Int64N(20), 1+r.IntN(8)
-		l := PerSecond(refill).Burst(capacity)
-		s := l.Share(n)
-		stores := make([]*Memory, n)
-		for i := range stores {
-			stores[i] = NewMemorySize(100)
-		}
-		var grants []time.Time
-		at := time.Unix(1<<32, 0)
-		for range 400 {
-			at = at.Add(time.Duration(r.Int64N(int64(100 * time.Millisecond))))
-			d, err := stores[r.IntN(n)].Take(t.Context(), Request{Key: "k", Limit: s, Cost: 1, At: at})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d.Allowed() {
-				grants = append(grants, at)
-			}
-		}
-		burst := max(capacity, int64(n))
-		for i := range grants {
-			for j := i; j < len(grants); j++ {
-				span := grants[j].Sub(grants[i])
-				if most := burst + int64(span.Seconds()*float64(refill)+1e-6); int64(j-i+1) > most {
-					t.Fatalf("round %d: %s for %d: %d grants in %s; at most %d", round, l, n, j-i+1, span, most)
-				}
-			}
-		}
-	}
-}

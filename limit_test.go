@@ -6,7 +6,6 @@ import (
 	"math"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -23,8 +22,6 @@ func TestConstructors(t *testing.T) {
 		{PerMinute(100).Burst(20), AlgorithmTokenBucket, 20, 100, time.Minute, 1, 600_000, "100/m burst 20"},
 		{PerSecond(3), AlgorithmTokenBucket, 3, 3, time.Second, 3, 1_000_000, "3/s"},
 		{PerSecond(3_000_000).Burst(1), AlgorithmTokenBucket, 1, 3_000_000, time.Second, 3, 1, "3000000/s burst 1"},
-		{PerMinute(100).Burst(20), AlgorithmTokenBucket, 20, 100, time.Minute, 1, 600_000, "100/m burst 20"},
-		{PerMinute(100).Burst(20), AlgorithmTokenBucket, 20, 100, time.Minute, 1, 600_000, "100/m burst 20"},
 		{SteppedTokenBucket(5, time.Hour).Burst(20), AlgorithmSteppedTokenBucket, 20, 5, time.Hour, 0, 0, "5/h burst 20 stepped"},
 		{FixedWindow(7, 15*time.Minute), AlgorithmFixedWindow, 7, 0, 15 * time.Minute, 0, 0, "7/15m fixed-window"},
 		{SlidingWindow(7, 36*time.Hour), AlgorithmSlidingWindow, 7, 0, 36 * time.Hour, 0, 0, "7/36h sliding-window"},
@@ -66,8 +63,8 @@ func TestZeroLimit(t *testing.T) {
 	if l.String() != "invalid limit" || l.Validate() == nil {
 		t.Errorf("%v is valid: %v", l, l.Validate())
 	}
-	if l == (PerSecond(1)) || l != (Limit{}) {
-		t.Error("the zero Limit equals another")
+	if l == (PerSecond(1)) || l != (Limit{}) || l.Named("api").ID() != "" {
+		t.Error("the zero Limit equals another, or has an ID")
 	}
 }
 
@@ -148,27 +145,6 @@ func TestEqualTermsAreEqualLimits(t *testing.T) {
 	}
 }
 
-func TestEqualWhenMadeByManyGoroutinesAtOnce(t *testing.T) {
-	for round := range 50 {
-		var group sync.WaitGroup
-		made := make([]Limit, 16)
-		for i := range made {
-			group.Go(func() {
-				made[i] = FixedWindow(int64(1000+round), time.Second).Named("race")
-				if i%4 == 0 {
-					runtime.GC()
-				}
-			})
-		}
-		group.Wait()
-		for _, l := range made[1:] {
-			if l != made[0] {
-				t.Fatal("two limits of the same terms are not equal")
-			}
-		}
-	}
-}
-
 // The largest numbers that are accepted, and one more.
 func TestLargestNumbers(t *testing.T) {
 	const day = 24 * time.Hour
@@ -204,67 +180,6 @@ func TestLargestNumbers(t *testing.T) {
 	}
 	if err := FixedWindow(1, math.MaxInt64).Validate(); err == nil {
 		t.Error("a window of MaxInt64 ns is valid")
-	}
-}
-
-// Once, the refill of a bucket had no upper bound: past 2^53 nothing is exact any more, and
-// near 2^63 the time to fill it wraps around.
-func TestRefillHasABound(t *testing.T) {
-	for _, l := range []Limit{
-		PerSecond(math.MaxInt64).Burst(10),
-		SteppedTokenBucket(math.MaxInt64, time.Second).Burst(10),
-		PerSecond(maxExact + 1).Burst(10),
-		SteppedTokenBucket(maxExact+1, time.Second).Burst(10),
-	} {
-		err := l.Validate()
-		if err != nil {
-			continue
-		}
-		t.Errorf("%v is valid", l)
-		if back, err := ParseLimit(l.String()); back != l {
-			t.Errorf("and its text does not parse: %v", err)
-		}
-		m := NewMemorySize(10)
-		granted := 0
-		for range 100 {
-			if take(t, m, "k", l, 1, 0).Allowed() {
-				granted++
-			}
-		}
-		if granted != 10 {
-			t.Errorf("and it grants %d of 10 in one instant", granted)
-		}
-	}
-}
-
-// ID is empty if l is not valid.
-func TestZeroLimitWithANameHasNoID(t *testing.T) {
-	for _, l := range []Limit{{}, Limit{}.Named(""), Limit{}.Named("api")} {
-		if l.ID() != "" {
-			t.Errorf("%#v has the ID %q", l, l.ID())
-		}
-	}
-}
-
-// A blank name is not a name.
-func TestBlankNameIsRefused(t *testing.T) {
-	if l, err := ParseLimit(" =5/s"); err == nil {
-		t.Errorf(`" =5/s" is %v`, l)
-	}
-}
-
-// An error says what would be accepted, and "at most 0" of a number that must be
-// at least 1 is nothing.
-func TestErrorNeverAsksForAtMost0(t *testing.T) {
-	century := 100 * 365 * 24 * time.Hour
-	for _, l := range []Limit{
-		SlidingWindow(1, 2*century),
-		Per(1, 2*century).Burst(1),
-		SteppedTokenBucket(1, 2*century).Burst(1),
-	} {
-		if err := l.Validate(); err != nil && strings.Contains(err.Error(), "want at most 0 ") {
-			t.Errorf("%v", err)
-		}
 	}
 }
 

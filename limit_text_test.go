@@ -160,7 +160,7 @@ func TestErrorLines(t *testing.T) {
 	}
 
 	for _, text := range []string{
-		"", " ", "fast", "5 per minute", "api=5 per minute", "5", "5/", "/s", "/", "=", "=5/s", " = ",
+		"", " ", "fast", "5 per minute", "api=5 per minute", "5", "5/", "/s", "/", "=", "=5/s", " =5/s", " = ",
 		"0/s", "-1/m", "-0.5/m", "0.0/s", "1e30/s", "1e3/s", "+5/s", "1,000/s", "٣/s", ".5/s", "5x/s", "1.2.3/s", "NaN/s", "0x10/s", "1_000/s",
 		"9007199254740992/s", "99999999999999999999/s", "0.0000000001/s",
 		"10/0s", "10/0", "10/-1s", "10/15", "10/parsec", "10/S", "10/1.5s", "10/s30", "10/ s", "10/99999999w", "10/99999999999999999999s", "10/15000w 5s",
@@ -197,6 +197,9 @@ func TestErrorLines(t *testing.T) {
 		{"TokenBucket(MaxInt64, 3, 1s)", PerSecond(3).Burst(math.MaxInt64)},
 		{"TokenBucket(1e10, 7, 1h)", PerHour(7).Burst(1e10)},
 		{"PerMinute(0)", PerMinute(0)},
+		{"TokenBucket(10, MaxInt64, 1s)", PerSecond(math.MaxInt64).Burst(10)},
+		{"TokenBucket(10, 2^53, 1s)", PerSecond(maxExact + 1).Burst(10)},
+		{"SteppedTokenBucket(10, 2^53, 1s)", SteppedTokenBucket(maxExact+1, time.Second).Burst(10)},
 		{"SteppedTokenBucket(0, 1, 1s)", SteppedTokenBucket(1, time.Second).Burst(0)},
 		{"SteppedTokenBucket(1, 0, 1s)", SteppedTokenBucket(0, time.Second).Burst(1)},
 		{"SteppedTokenBucket(1e10, 1, 1h)", SteppedTokenBucket(1, time.Hour).Burst(1e10)},

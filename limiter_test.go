@@ -13,17 +13,28 @@ import (
 	"time"
 )
 
+// With another limit, which denies nothing, a limiter decides the same: it is charged, refunded and
+// reset with the first.
 func TestLimiterMethods(t *testing.T) {
+	large := FixedWindow(1000, time.Hour)
 	for _, l := range everyAlgorithm(5, time.Minute) {
-		t.Run(l.Algorithm().String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { askEveryMethod(t, l) })
-		})
+		for _, limits := range [][]Limit{{l}, {l, large}, {large, l}} {
+			synctest.Test(t, func(t *testing.T) {
+				limiter := must(NewLimiter(NewMemorySize(100), limits...))
+				askEveryMethod(t, limiter, l)
+				if len(limits) > 1 {
+					d := must(limiter.Store().Take(t.Context(), Request{Key: "K", Limit: large}))
+					if d.Remaining != 999 {
+						t.Errorf("the other limit: %+v", d)
+					}
+				}
+			})
+		}
 	}
 }
 
-func askEveryMethod(t *testing.T, l Limit) {
+func askEveryMethod(t *testing.T, limiter *Limiter, l Limit) {
 	t.Helper()
-	limiter := must(NewLimiter(NewMemorySize(100), l))
 	ctx := t.Context()
 	for i, c := range []struct {
 		call      string
@@ -68,56 +79,6 @@ func askEveryMethod(t *testing.T, l Limit) {
 	if d, _ := limiter.Peek(ctx, "K"); d.Remaining != 4 {
 		t.Errorf("the other key after the reset: %+v", d)
 	}
-}
-
-func TestSeveralLimitsAllOrNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context()
-		burst, daily, log := PerSecond(1).Burst(3).Named("burst"), FixedWindow(5, 24*time.Hour).Named("daily"), SlidingLog(9, time.Hour)
-		store := NewMemorySize(100)
-		limiter := must(NewLimiter(store, burst, daily, log))
-		left := func() (n [3]int64) {
-			for i, l := range []Limit{burst, daily, log} {
-				d, err := store.Take(ctx, Request{Key: "k", Limit: l})
-				if err != nil {
-					t.Fatal(err)
-				}
-				n[i] = d.Remaining
-			}
-			return n
-		}
-		for i, c := range []struct {
-			wait    time.Duration
-			cost    int64
-			allowed bool
-			limit   Limit
-			retry   time.Duration
-			left    [3]int64
-			remark  string
-		}{
-			{0, 1, true, burst, 0, [3]int64{2, 4, 8}, "granted: the one with the least remaining speaks"},
-			{0, 3, false, burst, time.Second, [3]int64{2, 4, 8}, "refused by one: none is charged"},
-			{0, 4, false, burst, Never, [3]int64{2, 4, 8}, "never by one"},
-			{time.Second, 3, true, burst, 0, [3]int64{0, 1, 5}, "granted"},
-			{0, 2, false, daily, 24*time.Hour - time.Second, [3]int64{0, 1, 5}, "refused by two: the longest wait speaks"},
-			{3 * time.Second, 1, true, daily, 0, [3]int64{2, 0, 4}, "the last of the day"},
-			{time.Second, 1, false, daily, 24*time.Hour - 5*time.Second, [3]int64{3, 0, 4}, "the day's limit refuses; no sibling is charged"},
-			{0, -2, true, daily, 0, [3]int64{3, 2, 6}, "a refund goes to all"},
-			{0, 0, true, daily, 0, [3]int64{3, 2, 6}, "a look"},
-		} {
-			time.Sleep(c.wait)
-			d, err := limiter.take(ctx, "k", c.cost)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d.Allowed() != c.allowed || d.Limit != c.limit || d.RetryAfter != c.retry || left() != c.left {
-				t.Errorf("row %d (%s): %+v, left %v; want %+v", i+1, c.remark, d, left(), c)
-			}
-		}
-		if err := limiter.Reset(ctx, "k"); err != nil || left() != [3]int64{3, 5, 9} {
-			t.Errorf("after a reset: %v, %v", left(), err)
-		}
-	})
 }
 
 func TestStrictest(t *testing.T) {
@@ -234,83 +195,6 @@ func TestSetLimitsRefusesAndKeepsWhatItHad(t *testing.T) {
 	mine[0] = Limit{} // the caller's slice is the caller's
 	if d, err := limiter.Peek(t.Context(), "k"); err != nil || d.Limit.Capacity() != 7 {
 		t.Errorf("%+v, %v", d, err)
-	}
-}
-
-// A named limit whose numbers change keeps what has been consumed, hands out no
-// fresh budget and locks nobody out: growing and shrinking, count and period,
-// by every algorithm.
-func TestSetLimitsKeepsWhatWasConsumed(t *testing.T) {
-	type numbers struct {
-		n      int64
-		period time.Duration
-	}
-	changes := []struct {
-		from, to numbers
-		remark   string
-	}{
-		{numbers{10, time.Minute}, numbers{20, time.Minute}, "a larger count"},
-		{numbers{10, time.Minute}, numbers{4, time.Minute}, "a smaller count"},
-		{numbers{10, time.Minute}, numbers{10, time.Hour}, "a longer period"},
-		{numbers{10, time.Minute}, numbers{10, 10 * time.Second}, "a shorter period"},
-		{numbers{10, time.Minute}, numbers{30, time.Hour}, "more, and longer"},
-		{numbers{10, time.Minute}, numbers{3, time.Second}, "less, and shorter"},
-		{numbers{10, time.Minute}, numbers{1, 7 * time.Second}, "one"},
-	}
-	for i, was := range everyAlgorithm(1, time.Second) {
-		for _, c := range changes {
-			for _, used := range []int64{1, 5, 10} {
-				from := everyAlgorithm(c.from.n, c.from.period)[i].Named("api")
-				to := everyAlgorithm(c.to.n, c.to.period)[i].Named("api")
-				synctest.Test(t, func(t *testing.T) {
-					what := was.Algorithm().String() + ", " + c.remark + ", " + strconv.FormatInt(used, 10) + " consumed"
-					changeLimits(t, what, from, to, used)
-				})
-			}
-		}
-	}
-}
-
-func changeLimits(t *testing.T, what string, from, to Limit, used int64) {
-	t.Helper()
-	ctx := t.Context()
-	limiter := must(NewLimiter(NewMemorySize(100), from))
-	must(limiter.AllowN(ctx, "k", used))
-	if err := limiter.SetLimits(to); err != nil {
-		t.Fatal(err)
-	}
-	want := max(to.Capacity()-used, 0)
-	switch to.Algorithm() {
-	case AlgorithmTokenBucket, AlgorithmSteppedTokenBucket: // the fraction that is used, rounded up to whole tokens
-		want = to.Capacity() * (from.Capacity() - used) / from.Capacity()
-	default:
-		if from.Period() != to.Period() { // another limit
-			want = to.Capacity()
-		}
-	}
-	if d := must(limiter.Peek(ctx, "k")); d.Remaining != want || d.Limit != to {
-		t.Errorf("%s: remaining %d of %v, want %d", what, d.Remaining, to, want)
-	}
-	granted := int64(0)
-	for must(limiter.Allow(ctx, "k")).Allowed() {
-		if granted++; granted > to.Capacity() {
-			break
-		}
-	}
-	if granted != want {
-		t.Errorf("%s: granted %d more in one moment, want %d", what, granted, want)
-	}
-	d := must(limiter.AllowN(ctx, "k", to.Capacity()))
-	longest := 2 * to.Period()
-	if to.Algorithm() != AlgorithmSlidingWindow {
-		longest = to.Period()
-	}
-	if !d.Allowed() && d.RetryAfter > longest {
-		t.Errorf("%s: locked out for %v of %v", what, d.RetryAfter, to)
-	}
-	time.Sleep(longest)
-	if d := must(limiter.Peek(ctx, "k")); d.Remaining != to.Capacity() || d.ResetAfter != 0 {
-		t.Errorf("%s: %v later remaining %d, reset after %v", what, longest, d.Remaining, d.ResetAfter)
 	}
 }
 

@@ -124,24 +124,6 @@ func roomComesBack(t *testing.T, m *Memory, l Limit, later time.Duration) {
 // spare is how many overflow slots a small store has.
 const spare = 16
 
-// Each limit has an overflow slot of its own.
-func TestNewKeysShareOneBudgetForEachLimit(t *testing.T) {
-	m := NewMemorySize(1)
-	ask(t, m, "known", FixedWindow(1, time.Hour), 1, 0)
-	for i := range spare - 3 {
-		l := FixedWindow(int64(i+2), time.Hour)
-		granted := int64(0)
-		for k := range 30 {
-			if ask(t, m, strconv.Itoa(k), l, 1, 0).Allowed() {
-				granted++
-			}
-		}
-		if granted != l.Capacity() {
-			t.Errorf("new keys under %v were granted %d", l, granted)
-		}
-	}
-}
-
 // ErrFull is the error when a new key needs an overflow slot and none is free. Nothing is
 // charged.
 func TestErrFull(t *testing.T) {
@@ -217,23 +199,6 @@ func TestNewKeysAfterAFloodAreGranted(t *testing.T) {
 	}
 }
 
-// A new key starts its own log with what the overflow slot holds.
-func TestLogOfTheOverflowSlotIsKept(t *testing.T) {
-	m := NewMemorySize(3)
-	for i := range 3 {
-		ask(t, m, fmt.Sprint("known", i), FixedWindow(1, time.Second), 1, 0)
-	}
-	granted := 0
-	for i := range 100 {
-		if ask(t, m, "new key", SlidingLog(5, time.Hour), 1, time.Duration(i)*100*time.Millisecond).Allowed() {
-			granted++
-		}
-	}
-	if granted != 5 {
-		t.Errorf("granted %d of 5 an hour", granted)
-	}
-}
-
 // Revisions of one named limit share an overflow slot: alternating gains nothing.
 func TestOverflowSlotUnderTwoRevisions(t *testing.T) {
 	m := NewMemorySize(100)
@@ -268,35 +233,6 @@ func TestNewKeysOfAFullStoreAreNotTakenTogether(t *testing.T) {
 		}
 		if err := m.TakeAll(t.Context(), rs, make([]Decision, 2)); !errors.Is(err, ErrFull) {
 			t.Errorf("two new keys, forced %v: %v", forced, err)
-		}
-	}
-}
-
-// Once, a key that begins a slot of its own with what the shared slot has used was denied after
-// another key of its group was charged to the shared slot.
-func TestADeniedGroupChargesNothingInAFullStore(t *testing.T) {
-	limit, short := PerHour(100), PerSecond(1)
-	for range 50 { // stores place keys differently
-		m := NewMemorySize(1000)
-		for i := range 1000 {
-			l := limit
-			if i%25 == 0 {
-				l = short
-			}
-			ask(t, m, fmt.Sprint("known", i), l, 1, 0)
-		}
-		for i := range 20 {
-			ask(t, m, fmt.Sprint("shared", i), limit, 1, 0)
-		}
-		for i := range 20 {
-			first := Request{Key: fmt.Sprint("new", i), Limit: limit, Cost: 45, At: midnight.Add(2 * time.Second)}
-			second := first
-			second.Key = fmt.Sprint("shared", i)
-			ds := make([]Decision, 2)
-			err := m.TakeAll(t.Context(), []Request{first, second}, ds)
-			if err == nil && ds[0].Allowed() != ds[1].Allowed() && ds[0].Remaining < 45 {
-				t.Fatalf("denied, and %q is charged: %+v", first.Key, ds)
-			}
 		}
 	}
 }
@@ -383,87 +319,6 @@ func TestAFloodThatIsOverIsForgotten(t *testing.T) {
 	}
 }
 
-// Once, a key that spent the budget of the overflow slot got a fresh one with a slot of its
-// own: twice its limit in a moment.
-func TestSharedBudgetIsKeptInASlotOfItsOwn(t *testing.T) {
-	long, short := FixedWindow(5, time.Hour), FixedWindow(1, time.Second)
-	for name, takeOne := range map[string]func(m *Memory, r Request) Decision{
-		"Take": func(m *Memory, r Request) Decision { return must(m.Take(t.Context(), r)) },
-		"TakeAll": func(m *Memory, r Request) Decision {
-			ds := make([]Decision, 1)
-			return must(ds, m.TakeAll(t.Context(), []Request{r}, ds))[0]
-		},
-	} {
-		m := NewMemorySize(3)
-		for i := range 3 {
-			take(t, m, fmt.Sprint("known", i), short, 1, 0)
-		}
-		granted := 0
-		for i := range 110 { // the slots of the others are free again after ten
-			at := midnight.Add(time.Duration(i/10) * 2 * time.Second)
-			if takeOne(m, Request{Key: "k", Limit: long, Cost: 1, At: at}).Allowed() {
-				granted++
-			}
-		}
-		if granted != 5 {
-			t.Errorf("%s: granted %d of 5 an hour", name, granted)
-		}
-	}
-}
-
-// So is what was booked in the overflow slot.
-func TestBookingInTheOverflowSlotIsKept(t *testing.T) {
-	m := NewMemorySize(3)
-	l := FixedWindow(5, time.Hour)
-	for i := range 3 {
-		take(t, m, fmt.Sprint("known", i), PerSecond(1), 1, 0)
-	}
-	ask(t, m, "another", l, 5, 0)
-	r := Request{Key: "k", Limit: l, Cost: 5, MaxWait: 2 * time.Hour, At: midnight}
-	if d := must(m.Take(t.Context(), r)); d.RetryAfter != time.Hour {
-		t.Fatalf("not booked in the next hour: %+v", d)
-	}
-	if d := ask(t, m, "k", l, 5, time.Hour+time.Second); d.Allowed() {
-		t.Errorf("granted once more in that hour: %+v", d)
-	}
-}
-
-// Once, a key that left the overflow slot wrote into the log of that slot: 6 of 4 were granted.
-func TestLogOfTheOverflowSlotIsNotWrittenByOthers(t *testing.T) {
-	for name, r := range map[string]Request{"booked": {Cost: 1, MaxWait: time.Minute}, "forced": {Cost: 7, Force: true}} {
-		m := NewMemorySize(2)
-		l := SlidingLog(4, time.Second)
-		ask(t, m, "A", PerSecond(10), 1, 0)
-		ask(t, m, "B", PerSecond(10), 1, 0)
-		ask(t, m, "X", l, 1, 0)
-		ask(t, m, "Y", l, 3, 10*time.Millisecond)
-		r.Key, r.Limit, r.At = "X", l, midnight.Add(200*time.Millisecond)
-		must(m.Take(t.Context(), r))
-		if d := ask(t, m, "Y", l, 2, 210*time.Millisecond); d.Allowed() || d.RetryAfter != 800*time.Millisecond {
-			t.Errorf("%s: %+v", name, d)
-		}
-	}
-}
-
-// ErrFull is for a table full of states that count; here all have decayed.
-func TestFullOfStaleStatesIsNotFull(t *testing.T) {
-	for try := range 200 {
-		m := NewMemorySize(1)
-		for i := range 15 {
-			l := FixedWindow(1, time.Second).Named(fmt.Sprintf("limit%d-%d", try, i))
-			take(t, m, fmt.Sprint(i), l, 1, 0)
-			if i == 14 {
-				take(t, m, "another", l, 1, 0) // the third to find it full since the last look for stale states
-			}
-		}
-		l := FixedWindow(1, time.Second).Named(fmt.Sprintf("another%d", try))
-		_, err := m.Take(t.Context(), Request{Key: "new", Limit: l, Cost: 1, At: midnight.Add(time.Hour)})
-		if err != nil {
-			t.Fatalf("an hour after every window ended: %v", err)
-		}
-	}
-}
-
 // NewMemorySize(n) has room for at least n keys. Once, a shard's slack of 1/32 was less than the
 // spread of a hash over 64 shards of 4,096.
 func TestRoomForAtLeastTheKeysAskedFor(t *testing.T) {
@@ -495,25 +350,6 @@ func TestNewKeyOfAFullStoreCannotRefundOthers(t *testing.T) {
 	}
 	if granted != 5 {
 		t.Errorf("new keys were granted %d of 5 an hour", granted)
-	}
-}
-
-// Slots whose state has decayed are used again: a stream of keys that come once needs no more
-// room than the keys that are in use at a time.
-func TestStreamOfKeysThatComeOnce(t *testing.T) {
-	for _, l := range everyAlgorithm(2, 100*time.Millisecond) {
-		m := NewMemorySize(1000)
-		shared := 0
-		for i := range 50_000 {
-			key := fmt.Sprint("once", i)
-			after := time.Duration(i) * time.Millisecond // some 200 are alive
-			if d := ask(t, m, key, l, 1, after); !d.Allowed() || d.Remaining != 1 {
-				shared++
-			}
-		}
-		if shared > 0 {
-			t.Errorf("%v: %d of 50,000 keys have no slot of their own", l, shared)
-		}
 	}
 }
 

@@ -33,25 +33,6 @@ func TestReservations(t *testing.T) {
 	})
 }
 
-// A reservation that is cancelled gives its tokens back, unless another start was booked after it.
-func TestACancelledReservationGivesItsTokensBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(NewMemorySize(1000), PerSecond(1).Burst(2)))
-		first := must(l.Reserve(t.Context(), "k", 2))
-		second := must(l.Reserve(t.Context(), "k", 1))
-		third := must(l.Reserve(t.Context(), "k", 2))
-		if err := second.Cancel(t.Context()); err != nil || third.Delay() != 3*time.Second {
-			t.Errorf("%s, %v", third.Delay(), err)
-		}
-		if err := third.Cancel(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if r := must(l.Reserve(t.Context(), "k", 2)); r.Delay() != 3*time.Second || first.Delay() != 0 {
-			t.Errorf("starts in %s and %s; want 3s and 0s", r.Delay(), first.Delay())
-		}
-	})
-}
-
 // A Cancel or Commit is done though its context has ended, and an error of the store is returned.
 func TestACancelIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -90,27 +71,6 @@ func TestAReservationIsGivenUp(t *testing.T) {
 		synctest.Wait()
 		if r := must(l.Reserve(context.Background(), "k", 1)); r.Delay() != 59*time.Second {
 			t.Errorf("the next start time is in %s, want 59s", r.Delay())
-		}
-	})
-}
-
-// A reservation that waited is settled as any other.
-func TestAReservationThatWaited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(NewMemorySize(1000), PerSecond(1).Burst(5)))
-		start := time.Now()
-		must(l.Allow(t.Context(), "k"))
-		r := must(l.ReserveWait(t.Context(), "k", 5))
-		if took := time.Since(start); took != time.Second || r.Delay() != 0 {
-			t.Errorf("after %s, with a delay of %s", took, r.Delay())
-		}
-		if err := r.Commit(t.Context(), 2); err != nil || must(l.Peek(t.Context(), "k")).Remaining != 3 {
-			t.Error(must(l.Peek(t.Context(), "k")), err)
-		}
-		for _, n := range []int64{0, 6} {
-			if _, err := l.ReserveWait(t.Context(), "k", n); !isInvalid(err) {
-				t.Errorf("n = %d: %v", n, err)
-			}
 		}
 	})
 }

@@ -30,17 +30,3 @@ func TestLongestSlidingLog(t *testing.T) {
 		{4 * time.Second, 0, true, n, 0, 0, "and gone"},
 	})
 }
-
-// Grants of more than an entry holds leave all at once.
-func TestLargeCostsInASlidingLog(t *testing.T) {
-	play(t, NewMemorySize(10), SlidingLog(10_000, time.Second), []row{
-		{0, 5000, true, 5000, 0, time.Second, "three entries"},
-		{0, 3000, true, 2000, 0, time.Second, "more of the same instant"},
-		{10 * micro, 2048, false, 2000, time.Second - 10*micro, time.Second - 10*micro, "too much"},
-		{10 * micro, 2000, true, 0, 0, time.Second, "just enough"},
-		{20 * micro, -2500, true, 2500, 0, time.Second - 20*micro, "beyond the latest, into the large one"},
-		{20 * micro, 2501, false, 2500, time.Second - 20*micro, time.Second - 20*micro, "exactly that much"},
-		{time.Second - micro, 2501, false, 2500, micro, micro, "a microsecond early"},
-		{time.Second, 10_000, true, 0, 0, time.Second, "all at once"},
-	})
-}

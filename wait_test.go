@@ -149,29 +149,6 @@ func (s *lateFirst) Take(ctx context.Context, r Request) (Decision, error) {
 	return s.Store.Take(ctx, r)
 }
 
-// Callers under other limits are in lines of their own.
-func TestPlansHaveLinesOfTheirOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		free, pro := Per(1, 10*time.Second).Named("free"), PerSecond(1).Named("pro")
-		s := NewMemorySize(1000)
-		fast, slow := must(NewLimiter(s, pro)), must(NewLimiter(s, free))
-		start := time.Now()
-		ctx, leave := context.WithCancel(t.Context())
-		for range 2 {
-			go func() { _ = fast.Wait(ctx, "k") }()
-			synctest.Wait()
-		}
-		for range 2 {
-			go func() { _ = slow.Wait(t.Context(), "k") }()
-			synctest.Wait()
-		}
-		leave()
-		if err := slow.Wait(t.Context(), "k"); err != nil || time.Since(start) != 20*time.Second {
-			t.Errorf("the third of the free plan passed after %s, error %v", time.Since(start), err)
-		}
-	})
-}
-
 // The last of many limits distinguishes lines, too.
 func TestPlansOfManyLimitsHaveLinesOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
