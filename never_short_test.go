@@ -72,49 +72,6 @@ func arrival(n, period, refill int64) int64 {
 	return int64(quotient)
 }
 
-func TestPatientCallerOfASteppedTokenBucket(t *testing.T) {
-	for _, text := range []string{"3/s burst 1000 stepped", "7/h burst 1000 stepped", "999983/s burst 3000000 stepped", "7/11us burst 500 stepped", "5/s burst 6 stepped"} {
-		l := must(ParseLimit(text)).rule
-		random := rand.New(rand.NewPCG(2, 2))
-		var s algorithm.State
-		var taken int64
-		start := int64(1e6)
-		for now := start; taken < 1e6*l.Refill && now < maxExact/2; {
-			cost := 1 + random.Int64N(l.Capacity-l.Refill) // no step finds it nearly full
-			next, v := l.Decide(s, now, cost, algorithm.Grants)
-			if !v.Granted() {
-				now += v.Retry
-				if next, v = l.Decide(s, now, cost, algorithm.Grants); !v.Granted() {
-					t.Fatalf("%s: refused again after %d tokens", text, taken)
-				}
-			}
-			s, taken = next, taken+cost
-			if want := (max(taken-l.Capacity, 0) + l.Refill - 1) / l.Refill * l.Every.Microseconds(); now-start != want {
-				t.Fatalf("%s: %d tokens after %dµs, and they arrived after %dµs", text, taken, now-start, want)
-			}
-		}
-	}
-}
-
-// Of windows and logs: n grants in each window, one window after the other.
-func TestPatientCallerOfAWindow(t *testing.T) {
-	for _, l := range []Limit{FixedWindow(7, time.Second), FixedWindow(1, 3*micro), SlidingLog(7, time.Second), SlidingLog(1, 3*micro)} {
-		s := &reference{limit: l.rule}
-		start := int64(12e6)
-		now := start
-		for taken := range int64(200_000) {
-			v := s.take(l.rule, now, 1)
-			if !v.Granted() {
-				now += v.Retry
-				v = s.take(l.rule, now, 1)
-			}
-			if want := taken / l.Capacity() * l.Period().Microseconds(); !v.Granted() || now-start != want {
-				t.Fatalf("%v: grant %d after %dµs, allowed %v; want it after %dµs", l, taken+1, now-start, v.Granted(), want)
-			}
-		}
-	}
-}
-
 // A sliding window approximates: a patient caller gets all but one of n, because
 // the last would fit only at the very end of each window; and one that takes all
 // at once gets every other window.

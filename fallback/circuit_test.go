@@ -387,29 +387,3 @@ func TestOnChange(t *testing.T) {
 		}
 	})
 }
-
-func TestAPanicOfOnChangeIsOneOfItsCaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBreakable()
-		var changes []bool
-		s := newStore(t, b, fallback.Options{Mode: fallback.Closed, Failures: 1, OnChange: func(degraded bool, _ error) {
-			changes = append(changes, degraded)
-			panic("observer")
-		}})
-		for _, how := range []int32{fails, works, fails} {
-			b.how.Store(how)
-			func() {
-				defer func() {
-					if p := recover(); p != "observer" {
-						t.Errorf("recovered %v", p)
-					}
-				}()
-				_, _ = s.Take(t.Context(), request("10/s"))
-			}()
-			time.Sleep(untilRetry)
-		}
-		if want := []bool{true, false, true}; !slices.Equal(changes, want) {
-			t.Errorf("changes %v", changes)
-		}
-	})
-}

@@ -97,19 +97,3 @@ func TestAResetFillsTheShare(t *testing.T) {
 		t.Errorf("%d left of the share of 5", d.Remaining)
 	}
 }
-
-func TestAReservationOfTheStoreIsChargedToTheShareAtOnce(t *testing.T) {
-	b := newBreakable()
-	s, local := newLocal(t, b, 4)
-	r := request("20/h")
-	r.Cost = 20
-	take(t, b.Store, r)
-	r.Cost, r.MaxWait = 3, time.Hour
-	if d := take(t, s, r); d.RetryAfter == 0 || !d.Within(r.MaxWait) {
-		t.Fatalf("no reservation: %+v", d)
-	}
-	peek := headgate.Request{Key: r.Key, Limit: r.Limit.Share(4)}
-	if d := take(t, local, peek); d.Remaining != 2 {
-		t.Errorf("%d left of the share; want 2", d.Remaining)
-	}
-}

@@ -15,35 +15,6 @@ import (
 	"github.com/headgate/headgate/concurrency"
 )
 
-// The steps of the RateGate article: 2 a second over 10 actions, and 5 a second over a
-// sequence of 20.
-func TestGateLetsPassInSteps(t *testing.T) {
-	for _, c := range []struct {
-		n, actions int
-		want       []int // actions at each second
-	}{
-		{2, 10, []int{2, 2, 2, 2, 2}},
-		{5, 20, []int{5, 5, 5, 5}},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			g := exact(int64(c.n), time.Second)
-			start := time.Now()
-			got := map[time.Duration]int{}
-			for range c.actions {
-				if err := g.Wait(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				got[time.Since(start)]++
-			}
-			for s, want := range c.want {
-				if n := got[time.Duration(s)*time.Second]; n != want {
-					t.Errorf("%d a second: %d at second %d; want %d (all: %v)", c.n, n, s, want, got)
-				}
-			}
-		})
-	}
-}
-
 // A gate makes its period a little longer, and no caller passes before that.
 func TestGateLeavesLeeway(t *testing.T) {
 	for period, want := range map[time.Duration]time.Duration{
@@ -65,25 +36,6 @@ func TestGateLeavesLeeway(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// By a real clock, no action is early. A machine may be late by any time, so the steps are counted
-// from before the first action.
-func TestGateIsNotEarlyByARealClock(t *testing.T) {
-	t.Parallel()
-	const period = 30 * time.Millisecond
-	for _, c := range []struct{ n, actions int }{{2, 10}, {5, 20}} {
-		g := must(New(int64(c.n), period))
-		start := time.Now()
-		for i := range c.actions {
-			if err := g.Wait(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if took, least := time.Since(start), time.Duration(i/c.n)*period; took < least {
-				t.Errorf("%d a period: action %d passes after %s; want %s", c.n, i, took, least)
-			}
-		}
 	}
 }
 

@@ -91,29 +91,6 @@ func TestAReaderAloneReadsEvenly(t *testing.T) {
 	})
 }
 
-// Writers, too, and beside a reader.
-func TestWritersShareABandwidth(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const rate, seconds = 10_000, 5
-		g := must(New(rate, time.Second))
-		ctx, cancel := context.WithTimeout(t.Context(), seconds*time.Second)
-		defer cancel()
-		var got [2]int64
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			var to bytes.Buffer
-			_, _ = io.Copy(NewWriter(ctx, &to, g), endless{})
-			got[0] = int64(to.Len())
-		})
-		wg.Go(func() { got[1], _ = io.Copy(io.Discard, NewReader(ctx, endless{}, g)) })
-		wg.Wait()
-		sum := got[0] + got[1]
-		if sum < rate*seconds*99/100 || sum > rate*(seconds+1) || 100*got[0] < 95*sum/2 || 100*got[1] < 95*sum/2 {
-			t.Errorf("%d and %d bytes of %d", got[0], got[1], rate*seconds)
-		}
-	})
-}
-
 // What was not read costs nothing, and nothing costs nothing.
 func TestReaderChargesWhatWasRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -345,59 +345,6 @@ func TestNewSharedGateRefuses(t *testing.T) {
 	}
 }
 
-// failing is a store that panics once, where the test says.
-type failing struct {
-	concurrency.Store
-	acquire, watch bool
-}
-
-func (f *failing) AcquirePermit(ctx context.Context, r concurrency.Request) (concurrency.Decision, error) {
-	if f.acquire {
-		f.acquire = false
-		panic("store")
-	}
-	return f.Store.AcquirePermit(ctx, r)
-}
-
-func (f *failing) WatchPermits(key string, wake chan<- struct{}) (stop func()) {
-	if f.watch {
-		f.watch = false
-		panic("store")
-	}
-	return f.Store.WatchPermits(key, wake)
-}
-
-// A panic of the store goes on, and the callers after it pass at the full rate.
-func TestSharedGateAfterAPanic(t *testing.T) {
-	for _, watch := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &failing{Store: concurrency.NewMemory(), acquire: !watch, watch: watch}
-			g := newTestSharedGate(t, s, 1, time.Second)
-			func() {
-				defer func() {
-					if recover() == nil {
-						t.Error("the panic was lost")
-					}
-				}()
-				_ = g.Wait(t.Context())
-			}()
-			start := time.Now()
-			var all sync.WaitGroup
-			for range 4 {
-				all.Go(func() {
-					if err := g.Wait(t.Context()); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			all.Wait()
-			if took := time.Since(start); took > 3200*time.Millisecond {
-				t.Errorf("four passes at 1 a second took %s", took)
-			}
-		})
-	}
-}
-
 // answersLate is a store that decides at once, and whose answers to requests for a permit are late.
 type answersLate struct {
 	concurrency.Store

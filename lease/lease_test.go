@@ -417,14 +417,3 @@ func BenchmarkADecisionOfALease(b *testing.B) {
 		must(l.Take(b.Context(), r))
 	}
 }
-
-// A forced request is charged by the store, which may count it beyond the limit.
-func TestForcedRequestsUseNoTokens(t *testing.T) {
-	r := headgate.Request{Key: "k", Limit: headgate.PerSecond(1000), Cost: 1}
-	if !prefetchable(&r) {
-		t.Error("a plain request takes no part")
-	}
-	if r.Force = true; prefetchable(&r) {
-		t.Error("a forced request takes part")
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -202,72 +201,6 @@ func TestOutcomesOfGroups(t *testing.T) {
 			t.Errorf("reported the call %+v", c)
 		}
 	}
-}
-
-// For random groups, the outcomes agree with what the state of each key and limit became.
-func TestOutcomesAreWhatWasDone(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	m := headgate.NewMemory()
-	s, l := observing(t, m)
-	limits := everyAlgorithm(4, time.Minute)
-	met := map[Outcome]int{}
-	for i := range 5000 {
-		after := time.Duration(i) * 2 * time.Second
-		peek := func(r headgate.Request) headgate.Decision {
-			return ask(t, m, r.Key, r.Limit, 0, after)
-		}
-		var rs []headgate.Request
-		var before []headgate.Decision
-		for _, n := range random.Perm(len(limits))[:1+random.IntN(3)] {
-			r := headgate.Request{
-				Key:     fmt.Sprint(random.IntN(3)),
-				Limit:   limits[n],
-				Cost:    random.Int64N(8) - 2,
-				MaxWait: time.Duration(random.IntN(3)) * 20 * time.Second,
-				At:      midnight.Add(after),
-			}
-			rs, before = append(rs, r), append(before, peek(r))
-		}
-		l.forget()
-		ds := make([]headgate.Decision, len(rs))
-		if err := s.TakeAll(t.Context(), rs, ds); err != nil {
-			t.Fatal(err)
-		}
-		if headgate.Granted(rs, ds) == slices.Contains(l.outcomes(), "denied") {
-			t.Fatalf("step %d: granted, with %v", i, l.outcomes())
-		}
-		for j, e := range l.events {
-			met[e.Outcome]++
-			if now := peek(rs[j]); !agrees(e, l.outcomes(), before[j], now) {
-				t.Fatalf("step %d: %s among %v of %+v, before %+v, after %+v",
-					i, e.Outcome, l.outcomes(), rs, before[j], now)
-			}
-		}
-	}
-	if len(met) != 6 {
-		t.Errorf("outcomes met: %v; want all but failed", met)
-	}
-}
-
-// agrees reports whether the outcome of e, one of all, fits what a peek saw before and after.
-func agrees(e Event, all []string, before, after headgate.Decision) bool {
-	refused, reserved := slices.Contains(all, "denied"), slices.Contains(all, "reserved")
-	fits := before.Remaining >= e.Request.Cost
-	switch e.Outcome {
-	case Allowed:
-		return !refused && !reserved && fits && after != before
-	case Reserved: // until the start time, nothing else is granted
-		return !refused && !slices.Contains(all, "allowed") && after.Remaining == 0
-	case Denied:
-		return (!fits || len(all) > 1) && after == before
-	case RolledBack:
-		return refused && after == before
-	case Refunded: // at the start time of the group, if that is reserved
-		return !refused && (reserved || after.Remaining >= before.Remaining)
-	case Peeked:
-		return after == before
-	}
-	return false
 }
 
 // slowStore answers after a while, or fails.
