@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/waitline"
 )
 
 // ErrClosed is returned by methods that wait if their gate is closed, before or during the wait.
@@ -46,8 +47,10 @@ type Gate struct {
 	limit  int64
 	period int64 // in nanoseconds, leeway included
 	history
-	queue
-	closed bool
+	line    waitline.Turnstiles // of the one key
+	waiting int64               // tokens of the line, of each caller at most maxCount
+	end     chan struct{}       // closed by Close; made when first needed
+	closed  bool
 }
 
 const (
@@ -96,8 +99,8 @@ func (g *Gate) Burst() int64 { return g.limit }
 func (g *Gate) Rate() (n int64, period time.Duration) { return g.limit, time.Duration(g.period) }
 
 // Wait waits until the caller passes. It returns an error, and charges nothing, if ctx ends first,
-// or if the gate is closed ([ErrClosed]). If Wait can tell at once that the caller would pass after
-// the deadline of ctx, it returns a [headgate.DeadlineError].
+// or if the gate is closed ([ErrClosed]). If Wait can tell at once that the caller would not pass
+// before the deadline of ctx, it returns a [headgate.DeadlineError].
 func (g *Gate) Wait(ctx context.Context) error { return g.WaitN(ctx, 1) }
 
 // WaitN waits until n tokens pass together. While the caller is first in line, later callers wait
@@ -162,10 +165,10 @@ func (g *Gate) Peek() (open bool, in time.Duration) {
 func (g *Gate) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.closed = true
-	for w := g.Head; w != nil; w = w.Next {
-		w.look()
+	if g.end != nil && !g.closed {
+		close(g.end)
 	}
+	g.closed = true
 	return nil
 }
 
@@ -185,7 +188,7 @@ func invalidTokens(n, limit int64) error {
 // open reports whether n tokens may pass now.
 func (g *Gate) open(n, now int64) bool {
 	g.forget(now, g.period)
-	return g.Head == nil && !g.closed && g.excess(n) <= 0
+	return g.waiting == 0 && !g.closed && g.excess(n) <= 0
 }
 
 // excess is how many tokens have to be forgotten before n more may pass.
@@ -210,13 +213,13 @@ func (g *Gate) pass(n, now int64) {
 	}
 }
 
-// refusal is the error for a deadline that comes before n tokens that are asked for now can pass.
+// refusal is the error if n tokens that are asked for now cannot pass before the deadline of ctx.
 func (g *Gate) refusal(ctx context.Context, n, now int64) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return nil
 	}
-	if wait := g.forecast(n, now); wait > time.Until(deadline) {
+	if wait := g.forecast(n, now); wait >= time.Until(deadline) {
 		return &headgate.DeadlineError{Wait: wait}
 	}
 	return nil

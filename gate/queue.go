@@ -7,52 +7,13 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/waitline"
 )
 
-// queue holds the callers that wait at a [Gate], in the order in which they came.
-type queue struct {
-	waitline.List[waiter, *waiter]
-	waiting int64 // tokens, of each waiter at most maxCount
-}
-
-// maxCount keeps the sum of any number of waiters exact.
+// maxCount keeps the sum of any number of callers that wait exact.
 const maxCount = 1 << 32
 
-type waiter struct {
-	waitline.Links[waiter]
-	n    int64
-	wake chan struct{} // has room for one
-}
-
-// look wakes w, which then decides whether it passes.
-func (w *waiter) look() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (q *queue) push(w *waiter) {
-	q.Push(w)
-	q.waiting += min(w.n, maxCount)
-	if w == q.Head {
-		w.look()
-	}
-}
-
-// remove wakes the waiter behind w if w was the first.
-func (q *queue) remove(w *waiter) {
-	if w == q.Head && w.Next != nil {
-		w.Next.look()
-	}
-	q.Remove(w)
-	q.waiting -= min(w.n, maxCount)
-}
-
-// enqueue waits at the end of the queue until n tokens pass. It unlocks the gate. Only the first of
-// the queue has a timer, and passes by itself. If ctx ends, the caller leaves; but a start that
-// comes no later than the deadline is in time.
+// enqueue waits in line until n tokens pass. It unlocks the gate. Only the first of the line has a
+// timer. If that is late, the first passes even if its deadline has come meanwhile.
 func (g *Gate) enqueue(ctx context.Context, n, now int64) error {
 	err := ErrClosed
 	if !g.closed {
@@ -62,46 +23,42 @@ func (g *Gate) enqueue(ctx context.Context, n, now int64) error {
 		g.mu.Unlock()
 		return err
 	}
-	w := &waiter{n: n, wake: make(chan struct{}, 1)}
-	g.push(w)
-	var due <-chan time.Time
-	for done := ctx.Done(); ; {
-		g.mu.Unlock()
-		select {
-		case <-due:
-		case <-w.wake:
-		case <-done:
-			err, done = ctx.Err(), nil
-		}
-		g.mu.Lock()
-		now = nanos()
-		g.forget(now, g.period)
-		switch {
-		case g.closed || err != nil && !(errors.Is(err, context.DeadlineExceeded) && g.inTime(w)):
-			if g.closed {
-				err = ErrClosed
-			}
-			g.remove(w)
-			g.mu.Unlock()
-			return err
-		case w != g.Head:
-		case g.excess(n) > 0:
-			due = time.After(g.left(g.excess(n), now))
-		default:
-			g.remove(w)
+	if g.end == nil {
+		g.end = make(chan struct{})
+	}
+	g.waiting += min(n, maxCount)
+	g.mu.Unlock()
+	_, leave, err := g.line.Enter(ctx, "")
+	g.mu.Lock()
+	for err == nil {
+		g.forget(nanos(), g.period)
+		switch passes := g.excess(n) <= 0; {
+		case g.closed:
+			err = ErrClosed
+		case passes && !errors.Is(ctx.Err(), context.Canceled):
+			g.waiting -= min(n, maxCount)
+			leave()
 			g.pass(n, nanos())
 			return nil
+		case ctx.Err() != nil:
+			err = ctx.Err()
+		default:
+			due := time.After(g.left(g.excess(n), nanos()))
+			g.mu.Unlock()
+			select {
+			case <-due:
+			case <-g.end:
+			case <-ctx.Done():
+			}
+			g.mu.Lock()
 		}
 	}
-}
-
-// inTime reports whether w may pass now, with all that are before it.
-func (g *Gate) inTime(w *waiter) bool {
-	n := w.n
-	for before := w.Prev; before != nil && n <= g.limit; before = before.Prev {
-		n += before.n
+	g.waiting -= min(n, maxCount)
+	g.mu.Unlock()
+	if leave != nil {
+		leave()
 	}
-	return g.excess(n) <= 0
+	return err
 }
 
 // left is the time until the nth of the tokens used is forgotten.
