@@ -18,7 +18,8 @@ func BenchmarkMemory(b *testing.B) {
 		keys[i] = "user:" + strconv.Itoa(i)
 	}
 	rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
-	for _, text := range []string{"100/m", "100/m stepped", "100/m fixed-window", "100/m sliding-window", "100/m sliding-log"} {
+	for _, text := range []string{"100/m", "100/m stepped", "100/m fixed-window",
+		"100/m sliding-window", "100/m sliding-log"} {
 		l, err := ParseLimit(text)
 		if err != nil {
 			b.Fatal(err)
@@ -57,20 +58,21 @@ func BenchmarkTakeAll(b *testing.B) {
 			rs[i] = Request{Key: "user:" + strconv.Itoa(i), Limit: PerSecond(1_000_000), Cost: 1}
 		}
 		for _, known := range []bool{true, false} {
-			b.Run(strconv.Itoa(n)+map[bool]string{true: "/known", false: "/new"}[known], func(b *testing.B) {
-				b.ReportAllocs()
-				m := NewMemorySize(8000)
-				for b.Loop() {
-					if !known {
-						b.StopTimer()
-						m = NewMemorySize(8000)
-						b.StartTimer()
+			b.Run(strconv.Itoa(n)+map[bool]string{true: "/known", false: "/new"}[known],
+				func(b *testing.B) {
+					b.ReportAllocs()
+					m := NewMemorySize(8000)
+					for b.Loop() {
+						if !known {
+							b.StopTimer()
+							m = NewMemorySize(8000)
+							b.StartTimer()
+						}
+						if err := m.TakeAll(b.Context(), rs, ds); err != nil {
+							b.Fatal(err)
+						}
 					}
-					if err := m.TakeAll(b.Context(), rs, ds); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
+				})
 		}
 	}
 }

@@ -42,18 +42,27 @@ func askEveryMethod(t *testing.T, limiter *Limiter, l Limit) {
 		allowed   bool
 		remaining int64
 	}{
-		{"peek at the initial state", func() (Decision, error) { return limiter.Peek(ctx, "k") }, true, 5},
+		{"peek at the initial state", func() (Decision, error) {
+			return limiter.Peek(ctx,
+				"k")
+		}, true, 5},
 		{"allow", func() (Decision, error) { return limiter.Allow(ctx, "k") }, true, 4},
 		{"another key", func() (Decision, error) { return limiter.Allow(ctx, "K") }, true, 4},
 		{"the empty key", func() (Decision, error) { return limiter.Allow(ctx, "") }, true, 4},
-		{"too many at once", func() (Decision, error) { return limiter.AllowN(ctx, "k", 5) }, false, 4},
-		{"all that is left", func() (Decision, error) { return limiter.AllowN(ctx, "k", 4) }, true, 0},
+		{"too many at once", func() (Decision, error) { return limiter.AllowN(ctx, "k", 5) },
+			false, 4},
+		{"all that is left", func() (Decision, error) { return limiter.AllowN(ctx, "k", 4) },
+			true, 0},
 		{"peek at nothing", func() (Decision, error) { return limiter.Peek(ctx, "k") }, false, 0},
 		{"one more", func() (Decision, error) { return limiter.Allow(ctx, "k") }, false, 0},
 		{"two back", func() (Decision, error) { return limiter.Refund(ctx, "k", 2) }, true, 2},
 		{"one of them", func() (Decision, error) { return limiter.Allow(ctx, "k") }, true, 1},
-		{"more back than was taken", func() (Decision, error) { return limiter.Refund(ctx, "k", math.MaxInt64) }, true, 5},
-		{"no more than all", func() (Decision, error) { return limiter.AllowN(ctx, "k", 5) }, true, 0},
+		{"more back than was taken", func() (Decision, error) {
+			return limiter.Refund(ctx, "k",
+				math.MaxInt64)
+		}, true, 5},
+		{"no more than all", func() (Decision, error) { return limiter.AllowN(ctx, "k", 5) },
+			true, 0},
 		{"after which none", func() (Decision, error) { return limiter.Allow(ctx, "k") }, false, 0},
 	} {
 		d, err := c.d()
@@ -61,10 +70,12 @@ func askEveryMethod(t *testing.T, limiter *Limiter, l Limit) {
 			t.Fatal(err)
 		}
 		if d.Allowed() != c.allowed || d.Remaining != c.remaining || d.Limit != l {
-			t.Errorf("%d, %s: %+v; want allowed %v, remaining %d", i+1, c.call, d, c.allowed, c.remaining)
+			t.Errorf("%d, %s: %+v; want allowed %v, remaining %d", i+1, c.call, d, c.allowed,
+				c.remaining)
 		}
 		if (d.RetryAfter == 0) != d.Allowed() {
-			t.Errorf("%d, %s: allowed %v and retry after %v", i+1, c.call, d.Allowed(), d.RetryAfter)
+			t.Errorf("%d, %s: allowed %v and retry after %v", i+1, c.call, d.Allowed(),
+				d.RetryAfter)
 		}
 	}
 	if d, _ := limiter.AllowN(ctx, "k", 6); d.Allowed() || d.RetryAfter != Never {
@@ -91,9 +102,11 @@ func TestStrictest(t *testing.T) {
 		{"one alone", []Decision{{Limit: a}}, 0},
 		{"a refusal before a grant", []Decision{{Limit: a}, {Limit: b, RetryAfter: 1}}, 1},
 		{"the longest wait", []Decision{{Limit: a, RetryAfter: 2}, {Limit: b, RetryAfter: 1}}, 0},
-		{"never is the longest", []Decision{{Limit: a, RetryAfter: 2}, {Limit: b, RetryAfter: Never}}, 1},
+		{"never is the longest", []Decision{{Limit: a, RetryAfter: 2}, {Limit: b,
+			RetryAfter: Never}}, 1},
 		{"the least remaining", []Decision{{Limit: a, Remaining: 2}, {Limit: b, Remaining: 1}}, 1},
-		{"remaining counts for nothing in a refusal", []Decision{{Limit: a, Remaining: 0, RetryAfter: 1}, {Limit: b, Remaining: 5, RetryAfter: 2}}, 1},
+		{"remaining counts for nothing in a refusal", []Decision{{Limit: a, Remaining: 0,
+			RetryAfter: 1}, {Limit: b, Remaining: 5, RetryAfter: 2}}, 1},
 		{"of equals the first", []Decision{{Limit: a, Remaining: 1}, {Limit: b, Remaining: 1}}, 0},
 	} {
 		if got := Strictest(c.ds); got != c.ds[c.want] {
@@ -103,7 +116,8 @@ func TestStrictest(t *testing.T) {
 }
 
 func TestLimitsOfEachKey(t *testing.T) {
-	free, paid := []Limit{FixedWindow(1, time.Hour).Named("plan")}, []Limit{FixedWindow(5, time.Hour).Named("plan"), PerHour(3)}
+	free, paid := []Limit{FixedWindow(1, time.Hour).Named("plan")}, []Limit{FixedWindow(5,
+		time.Hour).Named("plan"), PerHour(3)}
 	plans := map[string][]Limit{"free": free, "paid": paid, "unlimited": nil}
 	synctest.Test(t, func(t *testing.T) {
 		store := NewMemorySize(100)
@@ -111,7 +125,8 @@ func TestLimitsOfEachKey(t *testing.T) {
 			plan, _, _ := strings.Cut(key, ":")
 			return plans[plan], nil
 		})
-		for key, want := range map[string]int{"free:1": 1, "free:2": 1, "paid:1": 3, "unlimited:1": 10, "stranger": 10} {
+		for key, want := range map[string]int{"free:1": 1, "free:2": 1, "paid:1": 3,
+			"unlimited:1": 10, "stranger": 10} {
 			granted := 0
 			for range 10 {
 				d, err := limiter.Allow(t.Context(), key)
@@ -127,7 +142,8 @@ func TestLimitsOfEachKey(t *testing.T) {
 			}
 		}
 		d, err := limiter.Peek(t.Context(), "unlimited:1")
-		if want := (Decision{Limit: Unlimited(), Remaining: math.MaxInt64}); d != want || err != nil {
+		if want := (Decision{Limit: Unlimited(), Remaining: math.MaxInt64}); d != want ||
+			err != nil {
 			t.Errorf("a key without limits: %+v, %v", d, err)
 		}
 		if err := limiter.Reset(t.Context(), "unlimited:1"); err != nil {
@@ -138,7 +154,8 @@ func TestLimitsOfEachKey(t *testing.T) {
 		if d, _ := limiter.Peek(t.Context(), "free:1"); d.Remaining != 3 || d.Limit != paid[1] {
 			t.Errorf("after the move: %+v", d)
 		}
-		if d, _ := store.Take(t.Context(), Request{Key: "free:1", Limit: paid[0]}); d.Remaining != 4 {
+		if d, _ := store.Take(t.Context(), Request{Key: "free:1",
+			Limit: paid[0]}); d.Remaining != 4 {
 			t.Errorf("of the new plan's 5, remaining is %d", d.Remaining)
 		}
 	})
@@ -146,13 +163,20 @@ func TestLimitsOfEachKey(t *testing.T) {
 
 func TestBadLimitsOfAKey(t *testing.T) {
 	one, other := FixedWindow(1, time.Hour).Named("plan"), FixedWindow(5, time.Hour).Named("plan")
-	for what, limits := range map[string][]Limit{"one that is not valid": {{}}, "two of one name": {one, other}, "one twice": {one, one}} {
-		limiter, _ := NewLimiterFunc(NewMemorySize(1), func(context.Context, string) ([]Limit, error) { return limits, nil })
+	for what, limits := range map[string][]Limit{"one that is not valid": {{}},
+		"two of one name": {one, other}, "one twice": {one, one}} {
+		limiter, _ := NewLimiterFunc(NewMemorySize(1), func(context.Context, string) ([]Limit,
+			error) {
+			return limits, nil
+		})
 		if _, err := limiter.Allow(t.Context(), "k"); !isInvalid(err) {
 			t.Errorf("%s gives the error %v", what, err)
 		}
 	}
-	limiter, _ := NewLimiterFunc(NewMemorySize(1), func(context.Context, string) ([]Limit, error) { return []Limit{{}}, nil })
+	limiter, _ := NewLimiterFunc(NewMemorySize(1), func(context.Context, string) ([]Limit,
+		error) {
+		return []Limit{{}}, nil
+	})
 	if err := limiter.Reset(t.Context(), "k"); !isInvalid(err) {
 		t.Errorf("a reset gives the error %v", err)
 	}
@@ -183,7 +207,8 @@ func TestErrorsOfTheStorePassThrough(t *testing.T) {
 func TestSetLimitsRefusesAndKeepsWhatItHad(t *testing.T) {
 	l := FixedWindow(1, time.Hour)
 	limiter := must(NewLimiter(NewMemorySize(10), l))
-	for _, limits := range [][]Limit{nil, {Limit{}}, {l, FixedWindow(-1, time.Hour)}, {l, l}, {l.Named("a"), FixedWindow(2, time.Hour).Named("a")}} {
+	for _, limits := range [][]Limit{nil, {Limit{}}, {l, FixedWindow(-1, time.Hour)}, {l, l},
+		{l.Named("a"), FixedWindow(2, time.Hour).Named("a")}} {
 		if err := limiter.SetLimits(limits...); !isInvalid(err) {
 			t.Errorf("%v gives the error %v", limits, err)
 		}
@@ -204,7 +229,8 @@ func TestLimiterByManyGoroutines(t *testing.T) {
 	sets := [][]Limit{
 		{PerHour(1000).Named("api")},
 		{PerHour(900).Burst(900).Named("api"), SlidingLog(1000, time.Hour).Named("api")},
-		{FixedWindow(1e6, time.Hour), SlidingWindow(1e5, time.Hour), SteppedTokenBucket(1000, time.Hour).Burst(1000)},
+		{FixedWindow(1e6, time.Hour), SlidingWindow(1e5, time.Hour), SteppedTokenBucket(1000,
+			time.Hour).Burst(1000)},
 	}
 	limiter := must(NewLimiter(NewMemorySize(10_000), sets[0]...))
 	var group sync.WaitGroup
@@ -270,13 +296,18 @@ func TestAllowEach(t *testing.T) {
 		}
 		one := must(NewLimiter(NewMemorySize(100), PerMinute(3)))
 		before := []Decision{{Remaining: 9}}
-		if ds, err := one.AllowEach(t.Context(), "k", 3, before); err != nil || len(ds) != 2 || ds[0].Remaining != 9 || !ds[1].Allowed() {
+		if ds, err := one.AllowEach(t.Context(), "k", 3, before); err != nil || len(ds) != 2 ||
+			ds[0].Remaining != 9 || !ds[1].Allowed() {
 			t.Errorf("one limit: %+v, %v", ds, err)
 		}
-		if _, err := one.AllowEach(t.Context(), "k", -1, nil); err == nil || err.Error() != "headgate: n is -1; want at least 0; Refund returns tokens" {
+		if _, err := one.AllowEach(t.Context(), "k", -1, nil); err == nil ||
+			err.Error() != "headgate: n is -1; want at least 0; Refund returns tokens" {
 			t.Errorf("a negative cost: %v", err)
 		}
-		none := must(NewLimiterFunc(NewMemorySize(100), func(context.Context, string) ([]Limit, error) { return nil, nil }))
+		none := must(NewLimiterFunc(NewMemorySize(100), func(context.Context, string) ([]Limit,
+			error) {
+			return nil, nil
+		}))
 		if ds, err := none.AllowEach(t.Context(), "k", 1, before); err != nil || len(ds) != 1 {
 			t.Errorf("no limits: %+v, %v", ds, err)
 		}
@@ -289,10 +320,17 @@ func TestNoStore(t *testing.T) {
 	for name, with := range map[string]func(Store) error{
 		"NewLimiter": func(s Store) error { _, err := NewLimiter(s, limit); return err },
 		"NewLimiterFunc": func(s Store) error {
-			_, err := NewLimiterFunc(s, func(context.Context, string) ([]Limit, error) { return nil, nil })
+			_, err := NewLimiterFunc(s, func(context.Context, string) ([]Limit,
+				error) {
+				return nil, nil
+			})
 			return err
 		},
-		"AllowAll": func(s Store) error { _, err := AllowAll(t.Context(), s, Request{Limit: limit, Cost: 1}); return err },
+		"AllowAll": func(s Store) error {
+			_, err := AllowAll(t.Context(), s,
+				Request{Limit: limit, Cost: 1})
+			return err
+		},
 	} {
 		for _, none := range []Store{nil, (*Memory)(nil), new(Memory)} {
 			const want = "headgate: store is nil or a zero value; want a Store, such as NewMemory()"

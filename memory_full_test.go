@@ -41,7 +41,8 @@ func flood(t *testing.T, l Limit, keys int) {
 	for i := range 10 * keys {
 		ask(t, m, "new"+strconv.Itoa(i), l, int64(i%4), time.Duration(i)*micro)
 		if (i%997 == 0 || i == 10*keys-1) && m.Keys() > mostTaken {
-			t.Fatalf("after %d new keys: %d of at most %d slots are taken", i+1, m.Keys(), mostTaken)
+			t.Fatalf("after %d new keys: %d of at most %d slots are taken", i+1, m.Keys(),
+				mostTaken)
 		}
 	}
 	for _, key := range known {
@@ -93,7 +94,8 @@ func TestNewKeysOfAFullStoreShareOneBudget(t *testing.T) {
 				t.Errorf("new keys were granted %d of 5", granted)
 			}
 			for i := range 100 {
-				if d := ask(t, m, "known"+strconv.Itoa(i), l, 1, 0); !d.Allowed() || d.Remaining != 3 {
+				if d := ask(t, m, "known"+strconv.Itoa(i), l, 1, 0); !d.Allowed() ||
+					d.Remaining != 3 {
 					t.Fatalf("a known key notices: %+v", d)
 				}
 			}
@@ -146,7 +148,8 @@ func TestErrFull(t *testing.T) {
 		if i < spare-2 {
 			t.Errorf("full after %d limits, with %d spare slots", i, spare)
 		}
-		rs := []Request{{Key: "known", Limit: known, Cost: 1, At: midnight}, {Key: "new", Limit: l, Cost: 1, At: midnight}}
+		rs := []Request{{Key: "known", Limit: known, Cost: 1, At: midnight}, {Key: "new",
+			Limit: l, Cost: 1, At: midnight}}
 		if err := m.TakeAll(t.Context(), rs, make([]Decision, 2)); !errors.Is(err, ErrFull) {
 			t.Errorf("limit %d beside a known one: %v", i, err)
 		}
@@ -168,10 +171,12 @@ func TestTimeAheadDropsNothing(t *testing.T) {
 			must(m.Take(t.Context(), Request{Key: strconv.Itoa(i), Limit: l, Cost: 5}))
 		}
 		for i := range 1000 {
-			must(m.Take(t.Context(), Request{Key: "ahead" + strconv.Itoa(i), Limit: l, Cost: 1, At: time.Now().Add(1000 * time.Hour)}))
+			must(m.Take(t.Context(), Request{Key: "ahead" + strconv.Itoa(i), Limit: l, Cost: 1,
+				At: time.Now().Add(1000 * time.Hour)}))
 		}
 		for i := range 10 {
-			if d := must(m.Take(t.Context(), Request{Key: strconv.Itoa(i), Limit: l, Cost: 1})); d.Allowed() {
+			if d := must(m.Take(t.Context(), Request{Key: strconv.Itoa(i), Limit: l,
+				Cost: 1})); d.Allowed() {
 				t.Errorf("key %d was forgotten: %+v", i, d)
 			}
 		}
@@ -237,20 +242,24 @@ func TestNewKeysOfAFullStoreAreNotTakenTogether(t *testing.T) {
 	}
 }
 
-// A group of new keys takes no more slots than there are, also if slots of the group may be dropped.
+// A group of new keys takes no more slots than there are, also if slots of the group may be
+// dropped.
 func TestGroupOfMoreKeysThanThereIsRoomFor(t *testing.T) {
 	l := PerSecond(1)
 	group := func(m *Memory, from, to int, after time.Duration) error {
 		var rs []Request
 		for i := from; i < to; i++ {
-			rs = append(rs, Request{Key: strconv.Itoa(i), Limit: l, Cost: 1, At: midnight.Add(after)})
+			rs = append(rs, Request{Key: strconv.Itoa(i), Limit: l, Cost: 1,
+				At: midnight.Add(after)})
 		}
 		return m.TakeAll(t.Context(), rs, make([]Decision, len(rs)))
 	}
-	for _, n := range []int{2, 10, 11, 12, 40, 4000} { // one of 11 shares the overflow slot with no other
+	for _, n := range []int{2, 10, 11, 12, 40,
+		4000} { // one of 11 shares the overflow slot with no other
 		m := NewMemorySize(10)
 		err := group(m, 0, n, 0)
-		if full := n > 11; errors.Is(err, ErrFull) != full || m.Keys() > 11 || full && m.Keys() != 0 {
+		if full := n > 11; errors.Is(err, ErrFull) != full || m.Keys() > 11 || full &&
+			m.Keys() != 0 {
 			t.Fatalf("a group of %d: %v, %d slots are taken", n, err, m.Keys())
 		}
 	}
@@ -259,7 +268,8 @@ func TestGroupOfMoreKeysThanThereIsRoomFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := group(m, 0, 12, time.Hour); !errors.Is(err, ErrFull) {
-		t.Errorf("the known keys have expired, and two are new: %v, %d slots are taken", err, m.Keys())
+		t.Errorf("the known keys have expired, and two are new: %v, %d slots are taken", err,
+			m.Keys())
 	}
 	if err := group(m, 20, 30, time.Hour); err != nil {
 		t.Errorf("ten new keys: %v", err)
@@ -368,7 +378,8 @@ func TestAStreamOfKeysThatExpireKeepsTheTableSmall(t *testing.T) {
 	stream := func(keys int) {
 		for range keys {
 			now = now.Add(10 * time.Microsecond)
-			r := Request{Key: strconv.FormatInt(now.UnixMicro(), 10), Limit: limit, Cost: 1, At: now}
+			r := Request{Key: strconv.FormatInt(now.UnixMicro(), 10), Limit: limit, Cost: 1,
+				At: now}
 			if d, err := m.Take(t.Context(), r); err != nil || !d.Allowed() {
 				t.Fatal(d, err)
 			}

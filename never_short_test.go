@@ -50,8 +50,10 @@ func TestPatientCallerOfATokenBucket(t *testing.T) {
 				}
 			}
 			s, taken = next, taken+cost
-			if want := arrival(taken-l.Capacity, l.Every.Microseconds(), l.Refill); now-start+shifted != want {
-				t.Fatalf("%s: %d tokens after %dµs, and they arrived after %dµs", c.text, taken, now-start+shifted, want)
+			if want := arrival(taken-l.Capacity, l.Every.Microseconds(),
+				l.Refill); now-start+shifted != want {
+				t.Fatalf("%s: %d tokens after %dµs, and they arrived after %dµs", c.text, taken,
+					now-start+shifted, want)
 			}
 			if now > maxExact/2 { // a bucket knows only how long ago
 				back := now - start

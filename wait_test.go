@@ -57,7 +57,8 @@ func TestCallersWaitInOrder(t *testing.T) {
 // A deadline that cannot be met fails at once and charges nothing.
 func TestWaitFailsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(NewMemorySize(1000), PerSecond(1).Named("api"), Per(100, 24*time.Hour).Named("day")))
+		l := must(NewLimiter(NewMemorySize(1000), PerSecond(1).Named("api"), Per(100,
+			24*time.Hour).Named("day")))
 		start := time.Now()
 		for range 3 {
 			go func() { _ = l.Wait(t.Context(), "k") }()
@@ -69,7 +70,8 @@ func TestWaitFailsAtOnce(t *testing.T) {
 			"Wait":       l.Wait(ctx, "k"),                           // behind two others
 			"ReserveNow": errorOf(l.ReserveNow(t.Context(), "k", 1)), // which have booked nothing
 		} {
-			want := map[string]time.Duration{"Wait": 3 * time.Second, "ReserveNow": time.Second}[name]
+			want := map[string]time.Duration{"Wait": 3 * time.Second,
+				"ReserveNow": time.Second}[name]
 			late, ok := errors.AsType[*DeadlineError](err)
 			if !ok || !errors.Is(err, context.DeadlineExceeded) || late.Wait != want {
 				t.Errorf("%s: %v", name, err)
@@ -160,11 +162,13 @@ func TestPlansOfManyLimitsHaveLinesOfTheirOwn(t *testing.T) {
 			}
 			plans[last] = append(plans[last], must(ParseLimit(last)))
 		}
-		l := must(NewLimiterFunc(NewMemorySize(1000), func(ctx context.Context, _ string) ([]Limit, error) {
+		l := must(NewLimiterFunc(NewMemorySize(1000), func(ctx context.Context,
+			_ string) ([]Limit, error) {
 			name, _ := ctx.Value(plan{}).(string)
 			return plans[name], nil
 		}))
-		minute, hour := context.WithValue(t.Context(), plan{}, "1/m"), context.WithValue(t.Context(), plan{}, "1/h")
+		minute, hour := context.WithValue(t.Context(), plan{}, "1/m"),
+			context.WithValue(t.Context(), plan{}, "1/h")
 		must(l.Allow(minute, "k"))
 		must(l.Allow(hour, "k"))
 		start := time.Now()
@@ -178,7 +182,8 @@ func TestPlansOfManyLimitsHaveLinesOfTheirOwn(t *testing.T) {
 	})
 }
 
-// Callers wait for several requests together, in one line if these are the same except for their costs.
+// Callers wait for several requests together, in one line if these are the same except for their
+// costs.
 func TestWaitAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemorySize(1000)
@@ -215,7 +220,8 @@ func TestWaitAll(t *testing.T) {
 		if !slices.Equal(passed, want) {
 			t.Errorf("passed after %v; want %v", passed, want)
 		}
-		if d := must(m.Take(t.Context(), Request{Key: "org", Limit: PerSecond(10)})); d.Remaining != 6 {
+		if d := must(m.Take(t.Context(), Request{Key: "org",
+			Limit: PerSecond(10)})); d.Remaining != 6 {
 			t.Errorf("org: %+v", d)
 		}
 
@@ -225,7 +231,8 @@ func TestWaitAll(t *testing.T) {
 		if late, ok := errors.AsType[*DeadlineError](err); !ok || late.Wait != time.Second {
 			t.Errorf("a start after the deadline: %v", err)
 		}
-		if d := must(m.Take(t.Context(), Request{Key: "org", Limit: PerSecond(10)})); d.Remaining != 6 {
+		if d := must(m.Take(t.Context(), Request{Key: "org",
+			Limit: PerSecond(10)})); d.Remaining != 6 {
 			t.Errorf("after a late start, org: %+v", d)
 		}
 		if _, err := l.WaitAll(t.Context()); err != nil {
@@ -238,14 +245,16 @@ func TestWaitAll(t *testing.T) {
 // of a caller, or differ by the same numbers.
 func TestWaitAllKeepsTheOrderWhateverTheCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(&networkStore{Store: NewMemorySize(1000), there: time.Millisecond}, PerHour(1)))
+		l := must(NewLimiter(&networkStore{Store: NewMemorySize(1000), there: time.Millisecond},
+			PerHour(1)))
 		var passed []int
 		var mu sync.Mutex
 		var all sync.WaitGroup
 		for i, n := range []int64{5, 3, 1, 5, 2, 2, 4, 1} {
 			all.Go(func() {
 				rs := []Request{
-					{Key: "a", Limit: PerSecond(5), Cost: n}, {Key: "b", Limit: PerSecond(50), Cost: n + 20},
+					{Key: "a", Limit: PerSecond(5), Cost: n}, {Key: "b", Limit: PerSecond(50),
+						Cost: n + 20},
 				}
 				if _, err := l.WaitAll(t.Context(), rs...); err != nil {
 					t.Error(err)
@@ -270,10 +279,12 @@ func TestWaitAllWithHeadroom(t *testing.T) {
 		l := must(NewLimiter(m, limit))
 		must(l.AllowN(t.Context(), "k", 10))
 		start := time.Now()
-		if _, err := l.WaitAll(t.Context(), Request{Key: "k", Limit: limit, Cost: 1, Headroom: 4}); err != nil {
+		if _, err := l.WaitAll(t.Context(), Request{Key: "k", Limit: limit, Cost: 1,
+			Headroom: 4}); err != nil {
 			t.Error(err)
 		}
-		if d := must(l.Peek(t.Context(), "k")); time.Since(start) != time.Second/2 || d.Remaining != 4 {
+		if d := must(l.Peek(t.Context(), "k")); time.Since(start) != time.Second/2 ||
+			d.Remaining != 4 {
 			t.Errorf("passed after %s, and left %+v", time.Since(start), d)
 		}
 	})

@@ -50,8 +50,14 @@ func wantInUse(t testing.TB, l *concurrency.Limiter, want int64) {
 func TestNewRejectsInvalidInput(t *testing.T) {
 	m := concurrency.NewMemory()
 	for want, build := range map[string]func() (*concurrency.Limiter, error){
-		"limit is 0":     func() (*concurrency.Limiter, error) { return concurrency.New(m, 0, time.Second) },
-		"limit is 65536": func() (*concurrency.Limiter, error) { return concurrency.New(m, 65536, time.Second) },
+		"limit is 0": func() (*concurrency.Limiter, error) {
+			return concurrency.New(m, 0,
+				time.Second)
+		},
+		"limit is 65536": func() (*concurrency.Limiter, error) {
+			return concurrency.New(m,
+				65536, time.Second)
+		},
 		"ttl is 999.999µs": func() (*concurrency.Limiter, error) {
 			return concurrency.New(m, 1, time.Millisecond-1)
 		},
@@ -65,7 +71,8 @@ func TestNewRejectsInvalidInput(t *testing.T) {
 		},
 	} {
 		l, err := build()
-		if _, ok := errors.AsType[*headgate.InvalidError](err); !ok || !strings.Contains(err.Error(), want) {
+		if _, ok := errors.AsType[*headgate.InvalidError](err); !ok ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("error %v; want an InvalidError with %q", err, want)
 		}
 		if l != nil {
@@ -79,7 +86,8 @@ func TestNewRejectsInvalidInput(t *testing.T) {
 func TestLimitersOfOneStore(t *testing.T) {
 	m := concurrency.NewMemory()
 	three, two := newLimiter(t, m, 3, time.Hour), newLimiter(t, m, 2, time.Hour)
-	for i, p := range []*concurrency.Permit{acquire(t, three), acquire(t, three), acquire(t, three)} {
+	for i, p := range []*concurrency.Permit{acquire(t, three), acquire(t, three), acquire(t,
+		three)} {
 		if err := p.Renew(t.Context()); err != nil {
 			t.Errorf("a permit in use beyond the lower limit: %v", err)
 		}
@@ -100,7 +108,8 @@ func TestLimiterDoesNothingForAContextThatHasEnded(t *testing.T) {
 	l := newLimiter(t, concurrency.NewMemory(), 2, time.Hour)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if p, d, err := l.Acquire(ended, "k"); p != nil || d.Allowed() || !errors.Is(err, context.Canceled) {
+	if p, d, err := l.Acquire(ended, "k"); p != nil || d.Allowed() || !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("Acquire: %+v, %v", d, err)
 	}
 	if d, err := l.Peek(ended, "k"); d.Allowed() || !errors.Is(err, context.Canceled) {

@@ -180,7 +180,8 @@ type panicking struct {
 	fails atomic.Int64
 }
 
-func (f *panicking) AcquirePermit(ctx context.Context, r concurrency.Request) (concurrency.Decision, error) {
+func (f *panicking) AcquirePermit(ctx context.Context,
+	r concurrency.Request) (concurrency.Decision, error) {
 	if f.fails.Load() > 0 {
 		f.fails.Add(-1)
 		panic("store")

@@ -176,7 +176,8 @@ func decidesAsTheStore(t *testing.T, l headgate.Limit, seed uint64) {
 			}
 		}
 		if random.IntN(4) == 0 {
-			other := headgate.Request{Key: "all", Limit: headgate.PerSecond(30).Named("all"), Cost: 1}
+			other := headgate.Request{Key: "all", Limit: headgate.PerSecond(30).Named("all"),
+				Cost: 1}
 			rs = append(rs, other)
 		}
 		before := inner.asked.Load()
@@ -466,18 +467,6 @@ func TestARememberedDenialDoesNotAllocate(t *testing.T) {
 	}
 }
 
-func BenchmarkARememberedDenial(b *testing.B) {
-	cache := must(New(headgate.NewMemory(), 0))
-	r := headgate.Request{Key: "user:1", Limit: headgate.FixedWindow(1, 24*time.Hour), Cost: 1}
-	for range 2 {
-		must(cache.Take(b.Context(), r))
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		must(cache.Take(b.Context(), r))
-	}
-}
-
 // What another process has reset is asked again, and nothing else.
 func TestForget(t *testing.T) {
 	store := newDistant(0)
@@ -616,7 +605,8 @@ func TestADenialOfBatchDeniesNoCriticalRequest(t *testing.T) {
 			before := d.asked.Load()
 			r := headgate.Request{Key: "k", Limit: limit, Cost: step.cost, Headroom: step.headroom}
 			got := must(s.Take(t.Context(), r))
-			if asked := d.asked.Load() > before; got.Allowed() != step.allowed || asked != step.asks {
+			if asked := d.asked.Load() > before; got.Allowed() != step.allowed ||
+				asked != step.asks {
 				t.Errorf("%+v: allowed %t, asked the store %t", step, got.Allowed(), asked)
 			}
 		}
@@ -632,7 +622,8 @@ func TestADenialOfBatchDeniesNoCriticalRequest(t *testing.T) {
 			if critical {
 				group[0].Headroom, group[1].Headroom = 0, 0
 			}
-			if err := s.TakeAll(t.Context(), group, ds); err != nil || headgate.Granted(group, ds) != critical {
+			if err := s.TakeAll(t.Context(), group, ds); err != nil || headgate.Granted(group,
+				ds) != critical {
 				t.Errorf("a group, critical %t: %+v, %v", critical, ds, err)
 			}
 		}

@@ -96,7 +96,8 @@ func TestLocalDecidesByTheShare(t *testing.T) {
 		b.how.Store(fails)
 		r := request("20/s")
 		for _, r.Cost = range []int64{6, 20} {
-			if d := take(t, s, r); d.RetryAfter != untilRetry || d.Remaining != 5 || !d.Unchecked() {
+			if d := take(t, s, r); d.RetryAfter != untilRetry || d.Remaining != 5 ||
+				!d.Unchecked() {
 				t.Errorf("cost %d: %+v", r.Cost, d)
 			}
 		}
@@ -270,7 +271,8 @@ func TestHeaderFieldsShowTheShareUnderTheNameOfTheLimit(t *testing.T) {
 			h := http.Header{}
 			httplimit.AllFields.Write(h, time.Now(), take(t, s, r))
 			policy, capacity := h["Ratelimit-Policy"][0], h["X-Ratelimit-Limit"][0]
-			if got := h["Ratelimit"][0]; got != want || policy != `"api";q=5;w=1` || capacity != "5" {
+			if got := h["Ratelimit"][0]; got != want || policy != `"api";q=5;w=1` ||
+				capacity != "5" {
 				t.Errorf("cost %d: %v", cost, h)
 			}
 		}
@@ -337,7 +339,8 @@ func TestForcedRequestsWithoutTheStore(t *testing.T) {
 func TestAShareKeepsItsPartAsHeadroom(t *testing.T) {
 	b := newBreakable()
 	s := newStore(t, b, fallback.Options{
-		Mode: fallback.Local, Instances: func() int { return 4 }, Failures: 1, OpenTimeout: time.Hour,
+		Mode: fallback.Local, Instances: func() int { return 4 }, Failures: 1,
+		OpenTimeout: time.Hour,
 	})
 	b.how.Store(fails)
 	for _, step := range []struct {
@@ -366,7 +369,8 @@ func TestAShareKeepsItsPartAsHeadroom(t *testing.T) {
 	group[0].Cost, group[0].Headroom = 12, 50
 	group[1].Cost, group[1].Headroom = 13, 50
 	ds := make([]headgate.Decision, 2)
-	if err := s.TakeAll(t.Context(), group, ds); err != nil || !ds[0].Allowed() || ds[1].Allowed() ||
+	if err := s.TakeAll(t.Context(), group, ds); err != nil || !ds[0].Allowed() ||
+		ds[1].Allowed() ||
 		ds[0].Remaining != 25 {
 		t.Errorf("12 and 13 of 25, which leave 13: %+v, %v; want neither charged", ds, err)
 	}

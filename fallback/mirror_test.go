@@ -58,15 +58,18 @@ func TestTheShareIsChargedWithGrantsOnly(t *testing.T) {
 		{"a grant beside a peek", []headgate.Request{{Limit: l, Cost: 1}, {Limit: empty}}, 2},
 		{
 			"a group that does not wait for the start time of one request",
-			[]headgate.Request{{Limit: l, Cost: 1}, {Limit: empty, Cost: 1, MaxWait: 2 * time.Hour}},
+			[]headgate.Request{{Limit: l, Cost: 1}, {Limit: empty, Cost: 1,
+				MaxWait: 2 * time.Hour}},
 			2,
 		},
 		{"a grant of more than is left", []headgate.Request{{Limit: l, Cost: 12}}, 0},
 		{"a denial", []headgate.Request{{Limit: l, Cost: 19}}, 0},
 		{"a large refund", []headgate.Request{{Limit: l, Cost: -20}}, 5},
 		{"a forced grant", []headgate.Request{{Limit: l, Cost: 2, Force: true}}, 3},
-		{"a forced request of a denied group", []headgate.Request{{Limit: l, Cost: 1, Force: true}, {Limit: other, Cost: 8}, {Limit: empty, Cost: 1}}, 2},
-		{"a forced request that does not fit", []headgate.Request{{Limit: l, Cost: 90, Force: true}}, 0},
+		{"a forced request of a denied group", []headgate.Request{{Limit: l, Cost: 1,
+			Force: true}, {Limit: other, Cost: 8}, {Limit: empty, Cost: 1}}, 2},
+		{"a forced request that does not fit", []headgate.Request{{Limit: l, Cost: 90,
+			Force: true}}, 0},
 		{"a refund of it", []headgate.Request{{Limit: l, Cost: -1}}, 1},
 	} {
 		for i := range step.group {

@@ -46,7 +46,9 @@ func holdPromise(t *testing.T, seen []time.Time, n int, period time.Duration) {
 	slices.SortFunc(seen, time.Time.Compare)
 	for i := range max(len(seen)-n, 0) {
 		if span := seen[i+n].Sub(seen[i]); span < period {
-			t.Errorf("passes %d to %d of %d, which is one too many, lie within %s, %s too short", i, i+n, len(seen), span, period-span)
+			t.Errorf(
+				"passes %d to %d of %d, one too many, lie within %s, %s too short",
+				i, i+n, len(seen), span, period-span)
 			return
 		}
 	}
@@ -111,10 +113,13 @@ func TestGateKeepsOrderWhenSomeGiveUp(t *testing.T) {
 		time.Sleep(66 * time.Second)
 		synctest.Wait()
 		if len(order) != 67 || !slices.IsSorted(order) {
-			t.Errorf("after %s: %d in the order %v; want 67 in order", time.Since(start), len(order), order)
+			t.Errorf("after %s: %d in the order %v; want 67 in order", time.Since(start),
+				len(order), order)
 		}
 		if open, in := g.Peek(); open || in != time.Second {
-			t.Errorf("Peek is %v, %s; want closed for 1s: those who gave up are charged nothing", open, in)
+			t.Errorf(
+				"Peek is %v, %s; want closed for 1s: those who gave up are charged nothing",
+				open, in)
 		}
 	})
 }
@@ -139,7 +144,8 @@ func TestGateCloseWakesAll(t *testing.T) {
 			t.Errorf("later: %v; want ErrClosed", err)
 		}
 		for _, timeout := range []time.Duration{0, time.Second} {
-			if passed, err := g.TryWait(t.Context(), timeout); passed || !errors.Is(err, ErrClosed) {
+			if passed, err := g.TryWait(t.Context(), timeout); passed || !errors.Is(err,
+				ErrClosed) {
 				t.Errorf("TryWait(%s) at a closed gate: %v, %v", timeout, passed, err)
 			}
 		}
@@ -161,7 +167,8 @@ func TestGateRefusesADeadlineThatCannotBeMet(t *testing.T) {
 		must(0, ask(2, time.Second))
 		err := ask(1, time.Minute-1)
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1m0s") {
-			t.Errorf("error %v; want one that wraps DeadlineExceeded and names the wait of 1m0s", err)
+			t.Errorf(
+				"error %v; want one that wraps DeadlineExceeded and names the wait of 1m0s", err)
 		}
 		for range 3 { // all together need this minute and one more
 			go func() { _ = g.Wait(t.Context()) }()
@@ -199,7 +206,8 @@ func TestGateForecast(t *testing.T) {
 				go func() {
 					_ = g.WaitN(t.Context(), n)
 					if got := time.Since(start); got < forecast || got != forecast && widest == 1 {
-						t.Errorf("number %d, of %d tokens, passes at %s; forecast %s", i, n, got, forecast)
+						t.Errorf("number %d, of %d tokens, passes at %s; forecast %s", i, n,
+							got, forecast)
 					}
 				}()
 				synctest.Wait()
@@ -263,7 +271,8 @@ func TestGateTryWait(t *testing.T) {
 		} {
 			got, err := g.TryWait(t.Context(), c.timeout)
 			if got != c.want || err != nil || time.Since(start) != c.at {
-				t.Errorf("TryWait(%s) is %v, %v at %s; want %v at %s", c.timeout, got, err, time.Since(start), c.want, c.at)
+				t.Errorf("TryWait(%s) is %v, %v at %s; want %v at %s", c.timeout, got, err,
+					time.Since(start), c.want, c.at)
 			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -336,7 +345,8 @@ func TestNewRefuses(t *testing.T) {
 		{1, math.MaxInt64, "period is 2562047h47m16.854775807s"},
 	} {
 		_, err := New(c.n, c.period)
-		if e, ok := errors.AsType[*headgate.InvalidError](err); !ok || !strings.Contains(err.Error(), c.want) {
+		if e, ok := errors.AsType[*headgate.InvalidError](err); !ok ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("New(%d, %s): %v; want %q", c.n, c.period, e, c.want)
 		}
 	}

@@ -55,7 +55,8 @@ func TestGateHoldsItsPromiseUnderLoad(t *testing.T) {
 	for seed := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
-			n, period := r.Int64N(20)+1, time.Duration(r.Int64N(int64(time.Second)))+time.Millisecond
+			n, period := r.Int64N(20)+1,
+				time.Duration(r.Int64N(int64(time.Second)))+time.Millisecond
 			c := &crowd{gate: must(New(n, period)), random: r}
 			var wg sync.WaitGroup
 			for range 3000 {

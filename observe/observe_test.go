@@ -148,7 +148,8 @@ func TestOutcomesOfGroups(t *testing.T) {
 		{[]headgate.Request{{Limit: one, Cost: 1}, {Limit: two, Cost: 1}}, "[allowed allowed]"},
 		{[]headgate.Request{{Limit: one, Cost: 1}, {Limit: two, Cost: 1}}, "[denied rolled_back]"},
 		{
-			[]headgate.Request{{Limit: two, Cost: 1}, {Limit: one, Cost: 1}, {Limit: slow, Cost: 0}},
+			[]headgate.Request{{Limit: two, Cost: 1}, {Limit: one, Cost: 1}, {Limit: slow,
+				Cost: 0}},
 			"[rolled_back denied peeked]",
 		},
 		{[]headgate.Request{{Limit: two, Cost: -1}, {Limit: one, Cost: 1}}, "[rolled_back denied]"},
@@ -160,22 +161,26 @@ func TestOutcomesOfGroups(t *testing.T) {
 		},
 		// The first does not wait, so the second refuses, though it would wait itself.
 		{
-			[]headgate.Request{{Key: "b", Limit: slow, Cost: 1}, {Limit: one, Cost: 1, MaxWait: wait}},
+			[]headgate.Request{{Key: "b", Limit: slow, Cost: 1}, {Limit: one, Cost: 1,
+				MaxWait: wait}},
 			"[rolled_back denied]",
 		},
 		{
 			[]headgate.Request{
-				{Key: "b", Limit: slow, Cost: 1, MaxWait: wait}, {Limit: one, Cost: 1, MaxWait: wait},
+				{Key: "b", Limit: slow, Cost: 1, MaxWait: wait}, {Limit: one, Cost: 1,
+					MaxWait: wait},
 			},
 			"[reserved reserved]",
 		},
 		// Forced requests hold the others back as little as these do them.
 		{
-			[]headgate.Request{{Key: "c", Limit: two, Cost: 2, Force: true}, {Limit: one, Cost: 2}, {Key: "e", Limit: two, Cost: 1}},
+			[]headgate.Request{{Key: "c", Limit: two, Cost: 2, Force: true}, {Limit: one,
+				Cost: 2}, {Key: "e", Limit: two, Cost: 1}},
 			"[allowed denied rolled_back]",
 		},
 		{
-			[]headgate.Request{{Key: "c", Limit: two, Cost: 1, Force: true}, {Key: "c", Limit: one, Cost: 1}, {Key: "d", Limit: two, Cost: 1}},
+			[]headgate.Request{{Key: "c", Limit: two, Cost: 1, Force: true}, {Key: "c",
+				Limit: one, Cost: 1}, {Key: "d", Limit: two, Cost: 1}},
 			"[denied allowed allowed]",
 		},
 		{nil, "[]"},
@@ -250,11 +255,13 @@ func TestCallsAreReportedAfterTheirDecisions(t *testing.T) {
 			s, l := observing(t, &slowStore{headgate.NewMemory(), 7 * time.Millisecond, c.err})
 			one, two := headgate.FixedWindow(1, time.Minute), headgate.FixedWindow(2, time.Minute)
 			r := headgate.Request{Limit: one, Cost: 1}
-			rs := []headgate.Request{{Key: "k", Limit: one, Cost: 1}, {Key: "k", Limit: two, Cost: 1}}
+			rs := []headgate.Request{{Key: "k", Limit: one, Cost: 1}, {Key: "k", Limit: two,
+				Cost: 1}}
 			_, err := s.Take(t.Context(), r)
 			errAll := s.TakeAll(t.Context(), rs, make([]headgate.Decision, 2))
 			errReset := s.Reset(t.Context(), "k", one)
-			if err != c.err || errAll != c.err || errReset != c.err { //nolint:errorlint // unchanged
+			if err != c.err || errAll != c.err ||
+				errReset != c.err { //nolint:errorlint // unchanged
 				t.Errorf("errors %v, %v, %v; want %v", err, errAll, errReset, c.err)
 			}
 			want := []Call{
@@ -269,7 +276,8 @@ func TestCallsAreReportedAfterTheirDecisions(t *testing.T) {
 			for _, report := range l.all {
 				e, decided := report.(Event)
 				none := e.Decision == (headgate.Decision{})
-				if decided && (e.Err != c.err || none != (c.err != nil)) { //nolint:errorlint // as above
+				if decided && (e.Err != c.err ||
+					none != (c.err != nil)) { //nolint:errorlint // as above
 					t.Errorf("reported %+v; want either a decision or the error %v", e, c.err)
 				}
 				order.WriteString(map[bool]string{true: "d", false: "c"}[decided])

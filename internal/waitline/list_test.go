@@ -35,7 +35,8 @@ func TestList(t *testing.T) {
 		}
 		slices.Reverse(back)
 		if !slices.Equal(there, model) || !slices.Equal(back, model) {
-			t.Fatalf("step %d: %d forwards, %d backwards, of %d", step, len(there), len(back), len(model))
+			t.Fatalf("step %d: %d forwards, %d backwards, of %d", step, len(there), len(back),
+				len(model))
 		}
 	}
 }
