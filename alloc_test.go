@@ -37,14 +37,12 @@ func TestAllowDoesNotAllocate(t *testing.T) {
 	}
 	measure("two limits", steady[0], steady[2])
 	measure("five limits", steady[:5]...)
-	measure("eight limits", append(everyAlgorithm(1000, time.Hour), everyAlgorithm(500,
-		time.Minute)[:3]...)...)
+	measure("eight limits", append(
+		everyAlgorithm(1000, time.Hour), everyAlgorithm(500, time.Minute)[:3]...)...)
 
 	plans := []Limit{steady[0], steady[2]}
-	limiter, _ := NewLimiterFunc(NewMemorySize(1000), func(context.Context, string) ([]Limit,
-		error) {
-		return plans, nil
-	})
+	limiter, _ := NewLimiterFunc(
+		NewMemorySize(1000), func(context.Context, string) ([]Limit, error) { return plans, nil })
 	if n := testing.AllocsPerRun(1000, func() { must(limiter.Allow(ctx, "k")) }); n != 0 {
 		t.Errorf("limits of each key: %v allocations a decision", n)
 	}
@@ -61,10 +59,8 @@ func TestForcedRequestsDoNotAllocate(t *testing.T) {
 	for range 20 { // until they do not fit
 		_ = m.TakeAll(t.Context(), rs, ds)
 	}
-	if n := testing.AllocsPerRun(1000, func() {
-		_ = m.TakeAll(t.Context(), rs,
-			ds)
-	}); n != 0 || Strictest(ds).Remaining >= 0 {
+	if n := testing.AllocsPerRun(1000, func() { _ = m.TakeAll(t.Context(), rs, ds) }); n != 0 ||
+		Strictest(ds).Remaining >= 0 {
 		t.Errorf("together: %v allocations, %+v", n, ds)
 	}
 	for _, r := range rs {

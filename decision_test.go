@@ -17,8 +17,8 @@ func TestLongWaits(t *testing.T) {
 	}
 	m := NewMemorySize(10)
 	l := FixedWindow(1, longest)
-	d := must(m.Take(t.Context(), Request{Key: "k", Limit: l, Cost: 1,
-		At: time.UnixMicro(maxExact - 1e6)}))
+	d := must(m.Take(t.Context(),
+		Request{Key: "k", Limit: l, Cost: 1, At: time.UnixMicro(maxExact - 1e6)}))
 	if !d.Allowed() || d.ResetAfter != time.Second {
 		t.Errorf("the last second of the longest window: %+v", d)
 	}

@@ -40,8 +40,8 @@ func output(t *testing.T, args ...string) []string {
 
 func TestRootPackageLinksTheStandardLibraryOnly(t *testing.T) {
 	const self = "github.com/headgate/headgate"
-	for _, path := range output(t, "list", "-deps", "-f",
-		"{{if not .Standard}}{{.ImportPath}}{{end}}", ".") {
+	for _, path := range output(
+		t, "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".") {
 		if path != self && path != "" && !strings.HasPrefix(path, self+"/internal/") {
 			t.Errorf("%s links %s, and not the standard library only", self, path)
 		}
@@ -75,8 +75,8 @@ func TestRootModuleRequiresLittle(t *testing.T) {
 		Replace []replacement `json:"Replace"`
 		Exclude []module      `json:"Exclude"`
 	}
-	if err := json.Unmarshal([]byte(strings.Join(output(t, "mod", "edit", "-json"), "\n")),
-		&mod); err != nil {
+	if err := json.Unmarshal(
+		[]byte(strings.Join(output(t, "mod", "edit", "-json"), "\n")), &mod); err != nil {
 		t.Fatal(err)
 	}
 	required := map[string]bool{}
@@ -151,10 +151,8 @@ func TestOnlyWhatSpeaksToRedisLinksItsClient(t *testing.T) {
 	for _, line := range output(t, "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, "./...") {
 		path, deps, _ := strings.Cut(line, " ")
 		inside := strings.TrimPrefix(path, self)
-		if slices.ContainsFunc(speaks, func(s string) bool {
-			return strings.HasPrefix(inside,
-				s)
-		}) {
+		if slices.ContainsFunc(speaks,
+			func(s string) bool { return strings.HasPrefix(inside, s) }) {
 			continue
 		}
 		for dep := range strings.SplitSeq(deps, " ") {

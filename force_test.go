@@ -11,8 +11,8 @@ import (
 // What was used already is charged, under each limit of the key, and delays what comes after.
 func TestCharge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(NewMemorySize(1000), PerMinute(60).Burst(10), FixedWindow(100,
-			time.Hour)))
+		l := must(NewLimiter(NewMemorySize(1000), PerMinute(60).Burst(10),
+			FixedWindow(100, time.Hour)))
 		if d := must(l.Charge(t.Context(), "k", 4)); !d.Allowed() || d.Remaining != 6 {
 			t.Errorf("4 of 10: %+v", d)
 		}
@@ -50,8 +50,8 @@ func TestForcedRequestsOfAFullStore(t *testing.T) {
 			ask(t, m, strconv.Itoa(i), l, 10, 0)
 		}
 		force := func(key string, cost int64) Decision {
-			return must(m.Take(t.Context(), Request{Key: key, Limit: l, Cost: cost, Force: true,
-				At: midnight}))
+			return must(m.Take(t.Context(),
+				Request{Key: key, Limit: l, Cost: cost, Force: true, At: midnight}))
 		}
 		if d := force("0", 1); d.Remaining != -1 {
 			t.Errorf("%v: a key with a slot: %+v", l, d)

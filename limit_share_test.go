@@ -90,10 +90,10 @@ func randomShared(r *rand.Rand) Limit {
 		number := func() int64 { return 1 + r.Int64N(1<<r.IntN(53)) }
 		every := time.Duration(1+r.Int64N(1<<r.IntN(53))) * time.Microsecond
 		l := [...]Limit{
-			Per(number(), every).Burst(number()), SteppedTokenBucket(number(),
-				every).Burst(number()),
-			FixedWindow(number(), every), SlidingWindow(number(), every), SlidingLog(number(),
-				every),
+			Per(number(), every).Burst(number()),
+			SteppedTokenBucket(number(), every).Burst(number()),
+			FixedWindow(number(), every), SlidingWindow(number(), every),
+			SlidingLog(number(), every),
 		}[r.IntN(5)]
 		if l.Validate() == nil {
 			return l
@@ -121,8 +121,8 @@ func TestSharesAddUp(t *testing.T) {
 			t.Fatalf("%s for %d is %s: %v", l, n, s, err)
 		}
 		many := big.NewInt(int64(n))
-		if all := new(big.Int).Mul(big.NewInt(s.Capacity()),
-			many); all.Cmp(big.NewInt(max(l.Capacity(), int64(n)))) > 0 {
+		if all := new(big.Int).Mul(big.NewInt(s.Capacity()), many); all.Cmp(
+			big.NewInt(max(l.Capacity(), int64(n)))) > 0 {
 			t.Fatalf("%s for %d is %s: together they hold %s", l, n, s, all)
 		}
 		all := new(big.Rat).Mul(rateOf(s), new(big.Rat).SetInt(many))

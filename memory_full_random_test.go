@@ -47,17 +47,16 @@ func newFullStore(t *testing.T, seed uint64, limit Limit) *fullStore {
 	for _, l := range f.limits {
 		f.bounds[l] = l
 		if l.Algorithm() == AlgorithmSteppedTokenBucket { // keys that share a slot share its steps
-			f.bounds[l] = Per(l.Refill(),
-				l.Period()).Burst(l.Capacity() + l.Refill()).Named("bound-" +
-				fmt.Sprint(l == limit))
+			f.bounds[l] = Per(l.Refill(), l.Period()).Burst(
+				l.Capacity() + l.Refill()).Named("bound-" + fmt.Sprint(l == limit))
 		}
 	}
 	return f
 }
 
 func (f *fullStore) step() {
-	f.now = f.now.Add(time.Duration(f.random.IntN(300_000)) * time.Duration(f.random.IntN(2)) *
-		time.Microsecond)
+	f.now = f.now.Add(time.Duration(f.random.IntN(300_000)) * time.Duration(
+		f.random.IntN(2)) * time.Microsecond)
 	switch f.random.IntN(20) {
 	case 0:
 		r := f.request()

@@ -148,8 +148,8 @@ func TestErrFull(t *testing.T) {
 		if i < spare-2 {
 			t.Errorf("full after %d limits, with %d spare slots", i, spare)
 		}
-		rs := []Request{{Key: "known", Limit: known, Cost: 1, At: midnight}, {Key: "new",
-			Limit: l, Cost: 1, At: midnight}}
+		rs := []Request{{Key: "known", Limit: known, Cost: 1, At: midnight},
+			{Key: "new", Limit: l, Cost: 1, At: midnight}}
 		if err := m.TakeAll(t.Context(), rs, make([]Decision, 2)); !errors.Is(err, ErrFull) {
 			t.Errorf("limit %d beside a known one: %v", i, err)
 		}
@@ -175,8 +175,8 @@ func TestTimeAheadDropsNothing(t *testing.T) {
 				At: time.Now().Add(1000 * time.Hour)}))
 		}
 		for i := range 10 {
-			if d := must(m.Take(t.Context(), Request{Key: strconv.Itoa(i), Limit: l,
-				Cost: 1})); d.Allowed() {
+			if d := must(m.Take(t.Context(),
+				Request{Key: strconv.Itoa(i), Limit: l, Cost: 1})); d.Allowed() {
 				t.Errorf("key %d was forgotten: %+v", i, d)
 			}
 		}

@@ -65,8 +65,8 @@ func TestAllIndicesInUse(t *testing.T) {
 	for i := range maxIDs {
 		ask(t, m, "k", named(i), 1, 0)
 	}
-	if _, err := m.Take(t.Context(), Request{Key: "k", Limit: named(maxIDs), Cost: 1,
-		At: midnight}); !errors.Is(err, ErrFull) {
+	if _, err := m.Take(t.Context(),
+		Request{Key: "k", Limit: named(maxIDs), Cost: 1, At: midnight}); !errors.Is(err, ErrFull) {
 		t.Errorf("limit 65,537 at once: %v", err)
 	}
 	for _, i := range []int{0, 1, 77, maxIDs - 1} {

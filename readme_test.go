@@ -27,8 +27,8 @@ func TestDocumentationCompiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, at := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatchIndex(text,
-			-1) {
+		for _, at := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatchIndex(
+			text, -1) {
 			line := strings.Count(string(text[:at[2]]), "\n") + 1
 			program += fmt.Sprintf("\nfunc _(ctx context.Context) {\n//line %s:%d\n%s}\n", page,
 				line, text[at[2]:at[3]])
@@ -44,8 +44,8 @@ func TestDocumentationCompiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A snippet may leave its results to the reader; nothing else may be wrong.
-	out, _ := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-e", "-o", os.DevNull,
-		file).CombinedOutput()
+	out, _ := exec.CommandContext(
+		t.Context(), "go", "build", "-gcflags=-e", "-o", os.DevNull, file).CombinedOutput()
 	for line := range strings.Lines(string(out)) {
 		if !strings.HasPrefix(line, "#") && !strings.Contains(line, "declared and not used") {
 			t.Error(line)

@@ -54,8 +54,8 @@ func TestACancelIsDone(t *testing.T) {
 			t.Errorf("a cancel ahead of the start, after the context has ended: %v, %d remain",
 				err, remaining())
 		}
-		now, ahead := must(l.Reserve(t.Context(), "other", 10)), must(l.Reserve(t.Context(),
-			"other", 10))
+		now, ahead := must(l.Reserve(t.Context(), "other", 10)),
+			must(l.Reserve(t.Context(), "other", 10))
 		s.lose = func(Request) bool { return true }
 		if now.Cancel(t.Context()) == nil || ahead.Cancel(t.Context()) == nil {
 			t.Error("a lost answer is no error")
@@ -70,8 +70,8 @@ func TestAReservationIsGivenUp(t *testing.T) {
 		must(l.Reserve(t.Context(), "k", 1))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := must(l.Reserve(t.Context(), "k", 1)).Wait(ctx); !errors.Is(err,
-			context.DeadlineExceeded) {
+		if err := must(l.Reserve(t.Context(), "k", 1)).Wait(ctx); !errors.Is(
+			err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		synctest.Wait()
@@ -192,10 +192,11 @@ func TestTheDecisionOfAReservation(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		check("by the other limit", must(l.ReserveWait(t.Context(), "k", 1)), hour, 0, 0)
 
-		free := must(NewLimiterFunc(NewMemorySize(1000), func(context.Context, string) ([]Limit,
-			error) {
-			return nil, nil
-		}))
+		free := must(NewLimiterFunc(
+			NewMemorySize(1000), func(context.Context, string) (
+				[]Limit, error) {
+				return nil, nil
+			}))
 		for _, r := range []*Reservation{must(free.Reserve(t.Context(), "k", 1)),
 			must(free.ReserveWait(t.Context(), "k", 1))} {
 			if d := r.Decision(); d.Limit != Unlimited() || !d.Allowed() {
@@ -331,8 +332,8 @@ func TestReserveAllAndWaitAllRefuse(t *testing.T) {
 		if _, err := l.WaitAll(t.Context(), other, wrong); !isInvalid(err) {
 			t.Errorf("WaitAll, %s: %v", name, err)
 		}
-		if d := must(m.Take(t.Context(), Request{Key: "other",
-			Limit: PerHour(5)})); d.Remaining != 5 {
+		if d := must(m.Take(t.Context(),
+			Request{Key: "other", Limit: PerHour(5)})); d.Remaining != 5 {
 			t.Fatalf("%s was charged: %+v", name, d)
 		}
 	}

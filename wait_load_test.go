@@ -68,8 +68,8 @@ func (l load) serve(t *testing.T, deadlines bool, seconds int, second time.Durat
 			switch {
 			case err == nil && time.Now().Before(end):
 				served += n
-			case err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err,
-				context.DeadlineExceeded):
+			case err != nil && !errors.Is(err, context.Canceled) &&
+				!errors.Is(err, context.DeadlineExceeded):
 				t.Error(err)
 			}
 		}
@@ -139,12 +139,12 @@ func TestCallersThatLeaveCostNobody(t *testing.T) {
 				var left, stayed int64
 				var locked time.Duration
 				synctest.Test(t, func(t *testing.T) {
-					left, locked = l.serve(t, false, seconds,
-						c.second, limits)
+					left,
+						locked = l.serve(t, false, seconds, c.second, limits)
 				})
 				synctest.Test(t, func(t *testing.T) {
-					stayed, _ = l.serve(t, true, seconds,
-						c.second, limits)
+					stayed,
+						_ = l.serve(t, true, seconds, c.second, limits)
 				})
 				t.Logf("%d and %d: %.3f", left, stayed, float64(left)/float64(stayed))
 				if len(l.costs) > 1 && (seconds < 300 || c.name == "log" || c.name == "sliding") {

@@ -40,8 +40,8 @@ func distant(m *Memory, trip time.Duration, calls *atomic.Int64) Store {
 // not booked ahead when all have left. Once, all of a line asked for each token of a log.
 func TestEachAlgorithmOverANetwork(t *testing.T) {
 	for _, limit := range []Limit{
-		PerSecond(10).Burst(100), SlidingLog(100, 10*time.Second), SlidingWindow(100,
-			10*time.Second),
+		PerSecond(10).Burst(100), SlidingLog(100, 10*time.Second),
+		SlidingWindow(100, 10*time.Second),
 		FixedWindow(100, 10*time.Second), SteppedTokenBucket(100, 10*time.Second),
 	} {
 		for _, trip := range []time.Duration{2 * time.Millisecond, 50 * time.Millisecond} {
@@ -206,8 +206,8 @@ func TestACancelThatPanics(t *testing.T) {
 func TestLimitsThatChangeWhileCallersWait(t *testing.T) {
 	for _, c := range []struct{ from, to, least, most int64 }{{1, 50, 395, 420}, {50, 1, 55, 70}} {
 		for _, store := range []Store{
-			NewMemorySize(1000), distant(NewMemorySize(1000), 2*time.Millisecond,
-				new(atomic.Int64)),
+			NewMemorySize(1000), distant(
+				NewMemorySize(1000), 2*time.Millisecond, new(atomic.Int64)),
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				old, young := changeWhileWaiting(t, store, c.from, c.to)

@@ -191,10 +191,10 @@ func keepsPromises(t *testing.T, seed uint64) {
 	}
 	// A grant that needed no wait stays charged if the caller has left.
 	burstTime := time.Duration(burst-1) * time.Second / time.Duration(rate)
-	if last, want := lastPass(visits[0]), ideal(limit,
-		visits[0]); last > want+burstTime+2*maxLatency {
-		t.Errorf("seed %d, %s, %s burst %d: the last passed after %s, not %s", seed,
-			tested.name, limit, burst, last, want)
+	if last, want := lastPass(visits[0]),
+		ideal(limit, visits[0]); last > want+burstTime+2*maxLatency {
+		t.Errorf("seed %d, %s, %s burst %d: the last passed after %s, not %s", seed, tested.name,
+			limit, burst, last, want)
 	}
 }
 

@@ -72,8 +72,8 @@ func TestProcessesShareTheRate(t *testing.T) {
 					t.Run(name, func(t *testing.T) {
 						t.Parallel()
 						synctest.Test(t, func(t *testing.T) {
-							sharesTheRate(t, processes, trip,
-								varies, rate)
+							sharesTheRate(
+								t, processes, trip, varies, rate)
 						})
 					})
 				}

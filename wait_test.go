@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,8 +56,8 @@ func TestCallersWaitInOrder(t *testing.T) {
 // A deadline that cannot be met fails at once and charges nothing.
 func TestWaitFailsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(NewMemorySize(1000), PerSecond(1).Named("api"), Per(100,
-			24*time.Hour).Named("day")))
+		l := must(NewLimiter(NewMemorySize(1000), PerSecond(1).Named("api"),
+			Per(100, 24*time.Hour).Named("day")))
 		start := time.Now()
 		for range 3 {
 			go func() { _ = l.Wait(t.Context(), "k") }()
@@ -97,60 +96,6 @@ func TestWaitFailsAtOnce(t *testing.T) {
 
 func errorOf(_ *Reservation, err error) error { return err }
 
-// A caller that is answered late has its place by its arrival, and a panic of the store is
-// raised in the caller.
-func TestPlacesAreByArrival(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var calls atomic.Int64
-		s := &lateFirst{Store: NewMemorySize(1000), calls: &calls}
-		l := must(NewLimiter(s, PerSecond(10).Burst(1)))
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		if err := l.Wait(ctx, "k"); err != nil {
-			t.Fatal(err)
-		}
-		start := time.Now()
-		var got [3]time.Duration
-		var all sync.WaitGroup
-		for i := range got {
-			all.Go(func() {
-				if err := l.Wait(ctx, "k"); err != nil {
-					t.Error(err)
-				}
-				got[i] = time.Since(start)
-			})
-			synctest.Wait()
-		}
-		all.Wait()
-		if got[0] > got[1] || got[1] > got[2] {
-			t.Errorf("passed after %v", got)
-		}
-		calls.Store(-1)
-		defer func() {
-			if recover() == nil {
-				t.Error("the panic was lost")
-			}
-		}()
-		_ = l.Wait(ctx, "k")
-	})
-}
-
-// lateFirst takes 50 ms to decide its second call, and panics at call 0.
-type lateFirst struct {
-	Store
-	calls *atomic.Int64
-}
-
-func (s *lateFirst) Take(ctx context.Context, r Request) (Decision, error) {
-	switch s.calls.Add(1) {
-	case 0:
-		panic("store")
-	case 2:
-		time.Sleep(50 * time.Millisecond)
-	}
-	return s.Store.Take(ctx, r)
-}
-
 // The last of many limits distinguishes lines, too.
 func TestPlansOfManyLimitsHaveLinesOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -162,11 +107,11 @@ func TestPlansOfManyLimitsHaveLinesOfTheirOwn(t *testing.T) {
 			}
 			plans[last] = append(plans[last], must(ParseLimit(last)))
 		}
-		l := must(NewLimiterFunc(NewMemorySize(1000), func(ctx context.Context,
-			_ string) ([]Limit, error) {
-			name, _ := ctx.Value(plan{}).(string)
-			return plans[name], nil
-		}))
+		l := must(NewLimiterFunc(
+			NewMemorySize(1000), func(ctx context.Context, _ string) ([]Limit, error) {
+				name, _ := ctx.Value(plan{}).(string)
+				return plans[name], nil
+			}))
 		minute, hour := context.WithValue(t.Context(), plan{}, "1/m"),
 			context.WithValue(t.Context(), plan{}, "1/h")
 		must(l.Allow(minute, "k"))
@@ -220,8 +165,8 @@ func TestWaitAll(t *testing.T) {
 		if !slices.Equal(passed, want) {
 			t.Errorf("passed after %v; want %v", passed, want)
 		}
-		if d := must(m.Take(t.Context(), Request{Key: "org",
-			Limit: PerSecond(10)})); d.Remaining != 6 {
+		if d := must(m.Take(t.Context(),
+			Request{Key: "org", Limit: PerSecond(10)})); d.Remaining != 6 {
 			t.Errorf("org: %+v", d)
 		}
 
@@ -231,8 +176,8 @@ func TestWaitAll(t *testing.T) {
 		if late, ok := errors.AsType[*DeadlineError](err); !ok || late.Wait != time.Second {
 			t.Errorf("a start after the deadline: %v", err)
 		}
-		if d := must(m.Take(t.Context(), Request{Key: "org",
-			Limit: PerSecond(10)})); d.Remaining != 6 {
+		if d := must(m.Take(t.Context(),
+			Request{Key: "org", Limit: PerSecond(10)})); d.Remaining != 6 {
 			t.Errorf("after a late start, org: %+v", d)
 		}
 		if _, err := l.WaitAll(t.Context()); err != nil {
@@ -253,8 +198,8 @@ func TestWaitAllKeepsTheOrderWhateverTheCosts(t *testing.T) {
 		for i, n := range []int64{5, 3, 1, 5, 2, 2, 4, 1} {
 			all.Go(func() {
 				rs := []Request{
-					{Key: "a", Limit: PerSecond(5), Cost: n}, {Key: "b", Limit: PerSecond(50),
-						Cost: n + 20},
+					{Key: "a", Limit: PerSecond(5), Cost: n},
+					{Key: "b", Limit: PerSecond(50), Cost: n + 20},
 				}
 				if _, err := l.WaitAll(t.Context(), rs...); err != nil {
 					t.Error(err)
@@ -279,8 +224,8 @@ func TestWaitAllWithHeadroom(t *testing.T) {
 		l := must(NewLimiter(m, limit))
 		must(l.AllowN(t.Context(), "k", 10))
 		start := time.Now()
-		if _, err := l.WaitAll(t.Context(), Request{Key: "k", Limit: limit, Cost: 1,
-			Headroom: 4}); err != nil {
+		if _, err := l.WaitAll(t.Context(),
+			Request{Key: "k", Limit: limit, Cost: 1, Headroom: 4}); err != nil {
 			t.Error(err)
 		}
 		if d := must(l.Peek(t.Context(), "k")); time.Since(start) != time.Second/2 ||

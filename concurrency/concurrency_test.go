@@ -49,34 +49,24 @@ func wantInUse(t testing.TB, l *concurrency.Limiter, want int64) {
 
 func TestNewRejectsInvalidInput(t *testing.T) {
 	m := concurrency.NewMemory()
-	for want, build := range map[string]func() (*concurrency.Limiter, error){
-		"limit is 0": func() (*concurrency.Limiter, error) {
-			return concurrency.New(m, 0,
-				time.Second)
-		},
-		"limit is 65536": func() (*concurrency.Limiter, error) {
-			return concurrency.New(m,
-				65536, time.Second)
-		},
-		"ttl is 999.999µs": func() (*concurrency.Limiter, error) {
-			return concurrency.New(m, 1, time.Millisecond-1)
-		},
-		"ttl is 8760h0m0.000000001s": func() (*concurrency.Limiter, error) {
-			return concurrency.New(m, 1, 8760*time.Hour+1)
-		},
-		"ttl is -1ns":  func() (*concurrency.Limiter, error) { return concurrency.New(m, 1, -1) },
-		"store is nil": func() (*concurrency.Limiter, error) { return concurrency.New(nil, 1, 1) },
-		"is nil; want a concurrency.Store": func() (*concurrency.Limiter, error) {
-			return concurrency.New((*concurrency.Memory)(nil), 1, 1)
-		},
+	for _, c := range []struct {
+		store concurrency.Store
+		limit int64
+		ttl   time.Duration
+		want  string
+	}{
+		{m, 0, time.Second, "limit is 0"},
+		{m, 65536, time.Second, "limit is 65536"},
+		{m, 1, time.Millisecond - 1, "ttl is 999.999µs"},
+		{m, 1, 8760*time.Hour + 1, "ttl is 8760h0m0.000000001s"},
+		{m, 1, -1, "ttl is -1ns"},
+		{nil, 1, 1, "store is nil"},
+		{(*concurrency.Memory)(nil), 1, 1, "is nil; want a concurrency.Store"},
 	} {
-		l, err := build()
-		if _, ok := errors.AsType[*headgate.InvalidError](err); !ok ||
-			!strings.Contains(err.Error(), want) {
-			t.Errorf("error %v; want an InvalidError with %q", err, want)
-		}
-		if l != nil {
-			t.Errorf("%s: a Limiter besides an error", want)
+		l, err := concurrency.New(c.store, c.limit, c.ttl)
+		_, ok := errors.AsType[*headgate.InvalidError](err)
+		if !ok || !strings.Contains(err.Error(), c.want) || l != nil {
+			t.Errorf("%v, error %v; want an InvalidError with %q", l, err, c.want)
 		}
 	}
 	newLimiter(t, m, 65535, time.Millisecond)
@@ -86,8 +76,8 @@ func TestNewRejectsInvalidInput(t *testing.T) {
 func TestLimitersOfOneStore(t *testing.T) {
 	m := concurrency.NewMemory()
 	three, two := newLimiter(t, m, 3, time.Hour), newLimiter(t, m, 2, time.Hour)
-	for i, p := range []*concurrency.Permit{acquire(t, three), acquire(t, three), acquire(t,
-		three)} {
+	for i, p := range []*concurrency.Permit{acquire(t, three), acquire(t, three),
+		acquire(t, three)} {
 		if err := p.Renew(t.Context()); err != nil {
 			t.Errorf("a permit in use beyond the lower limit: %v", err)
 		}
@@ -108,8 +98,8 @@ func TestLimiterDoesNothingForAContextThatHasEnded(t *testing.T) {
 	l := newLimiter(t, concurrency.NewMemory(), 2, time.Hour)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if p, d, err := l.Acquire(ended, "k"); p != nil || d.Allowed() || !errors.Is(err,
-		context.Canceled) {
+	if p, d, err := l.Acquire(ended, "k"); p != nil || d.Allowed() ||
+		!errors.Is(err, context.Canceled) {
 		t.Errorf("Acquire: %+v, %v", d, err)
 	}
 	if d, err := l.Peek(ended, "k"); d.Allowed() || !errors.Is(err, context.Canceled) {

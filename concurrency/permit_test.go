@@ -93,8 +93,8 @@ func TestAPermitReleasedLaterIsNotRenewed(t *testing.T) {
 			served <- time.Since(released)
 		}()
 		synctest.Wait()
-		if _, invalid := errors.AsType[*headgate.InvalidError](p.ReleaseAfter(t.Context(),
-			-1)); !invalid || kept.Err() != nil {
+		if _, invalid := errors.AsType[*headgate.InvalidError](
+			p.ReleaseAfter(t.Context(), -1)); !invalid || kept.Err() != nil {
 			t.Errorf("released before now: want an error, and a permit that is kept: %v",
 				context.Cause(kept))
 		}
@@ -126,8 +126,8 @@ func TestPermitExpiresAfterKeepIsCancelled(t *testing.T) {
 		if _, err := l.Wait(t.Context(), "k"); err != nil {
 			t.Error(err)
 		}
-		if waited := time.Since(start).Round(100 *
-			time.Millisecond); waited != 9700*time.Millisecond {
+		if waited := time.Since(start).Round(
+			100 * time.Millisecond); waited != 9700*time.Millisecond {
 			t.Errorf("waited %s after the last renewal at 6.7 s; want 9.7s", waited)
 		}
 	})
@@ -212,8 +212,8 @@ func TestReleaseCanBeRepeatedAfterAnError(t *testing.T) {
 	a, b := acquire(t, l), acquire(t, l)
 	for range 2 {
 		err := a.Release(t.Context())
-		if err == nil || errors.Is(err, concurrency.ErrReleased) || errors.Is(err,
-			concurrency.ErrExpired) {
+		if err == nil || errors.Is(err, concurrency.ErrReleased) ||
+			errors.Is(err, concurrency.ErrExpired) {
 			t.Errorf("a lost answer gave %v", err)
 		}
 	}

@@ -622,8 +622,8 @@ func TestADenialOfBatchDeniesNoCriticalRequest(t *testing.T) {
 			if critical {
 				group[0].Headroom, group[1].Headroom = 0, 0
 			}
-			if err := s.TakeAll(t.Context(), group, ds); err != nil || headgate.Granted(group,
-				ds) != critical {
+			if err := s.TakeAll(t.Context(), group, ds); err != nil ||
+				headgate.Granted(group, ds) != critical {
 				t.Errorf("a group, critical %t: %+v, %v", critical, ds, err)
 			}
 		}

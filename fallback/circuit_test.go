@@ -255,8 +255,8 @@ func TestTheReasonForAnOpenCircuitIsAFailureThatCounted(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBreakable()
 			b.how.Store(hangs)
-			s := newStore(t, lateError{b, late}, fallback.Options{Mode: fallback.Closed,
-				Failures: 1})
+			s := newStore(t, lateError{b, late},
+				fallback.Options{Mode: fallback.Closed, Failures: 1})
 			r, other := request("10/s"), request("10/s")
 			other.Key = "late"
 			go func() { _, _ = s.Take(t.Context(), r) }()

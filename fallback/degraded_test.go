@@ -3,7 +3,6 @@ package fallback_test
 import (
 	"errors"
 	"math"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/fallback"
-	"github.com/headgate/headgate/httplimit"
 )
 
 // untilRetry is the RetryAfter just after the circuit opened, with the default OpenTimeout.
@@ -256,25 +254,6 @@ func TestALateAnswerIsChargedTwice(t *testing.T) {
 		r.Limit = r.Limit.Share(2)
 		if d := take(t, local, r); d.Remaining != 4 {
 			t.Errorf("the share has %d left", d.Remaining)
-		}
-	})
-}
-
-func TestHeaderFieldsShowTheShareUnderTheNameOfTheLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBreakable()
-		s, _ := newLocal(t, b, 4)
-		b.how.Store(fails)
-		for cost, want := range map[int64]string{1: `"api";r=4;t=1`, 5: `"api";r=0;t=1`} {
-			r := request("api=20/s")
-			r.Key, r.Cost = want, cost
-			h := http.Header{}
-			httplimit.AllFields.Write(h, time.Now(), take(t, s, r))
-			policy, capacity := h["Ratelimit-Policy"][0], h["X-Ratelimit-Limit"][0]
-			if got := h["Ratelimit"][0]; got != want || policy != `"api";q=5;w=1` ||
-				capacity != "5" {
-				t.Errorf("cost %d: %v", cost, h)
-			}
 		}
 	})
 }

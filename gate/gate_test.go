@@ -46,8 +46,7 @@ func holdPromise(t *testing.T, seen []time.Time, n int, period time.Duration) {
 	slices.SortFunc(seen, time.Time.Compare)
 	for i := range max(len(seen)-n, 0) {
 		if span := seen[i+n].Sub(seen[i]); span < period {
-			t.Errorf(
-				"passes %d to %d of %d, one too many, lie within %s, %s too short",
+			t.Errorf("passes %d to %d of %d, which is one too many, lie within %s, %s too short",
 				i, i+n, len(seen), span, period-span)
 			return
 		}
@@ -117,8 +116,7 @@ func TestGateKeepsOrderWhenSomeGiveUp(t *testing.T) {
 				len(order), order)
 		}
 		if open, in := g.Peek(); open || in != time.Second {
-			t.Errorf(
-				"Peek is %v, %s; want closed for 1s: those who gave up are charged nothing",
+			t.Errorf("Peek is %v, %s; want closed for 1s: those who gave up are charged nothing",
 				open, in)
 		}
 	})
@@ -144,8 +142,8 @@ func TestGateCloseWakesAll(t *testing.T) {
 			t.Errorf("later: %v; want ErrClosed", err)
 		}
 		for _, timeout := range []time.Duration{0, time.Second} {
-			if passed, err := g.TryWait(t.Context(), timeout); passed || !errors.Is(err,
-				ErrClosed) {
+			if passed, err := g.TryWait(t.Context(), timeout); passed ||
+				!errors.Is(err, ErrClosed) {
 				t.Errorf("TryWait(%s) at a closed gate: %v, %v", timeout, passed, err)
 			}
 		}
@@ -167,8 +165,8 @@ func TestGateRefusesADeadlineThatCannotBeMet(t *testing.T) {
 		must(0, ask(2, time.Second))
 		err := ask(1, time.Minute-1)
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1m0s") {
-			t.Errorf(
-				"error %v; want one that wraps DeadlineExceeded and names the wait of 1m0s", err)
+			t.Errorf("error %v; want one that wraps DeadlineExceeded and names the wait of 1m0s",
+				err)
 		}
 		for range 3 { // all together need this minute and one more
 			go func() { _ = g.Wait(t.Context()) }()
@@ -206,8 +204,8 @@ func TestGateForecast(t *testing.T) {
 				go func() {
 					_ = g.WaitN(t.Context(), n)
 					if got := time.Since(start); got < forecast || got != forecast && widest == 1 {
-						t.Errorf("number %d, of %d tokens, passes at %s; forecast %s", i, n,
-							got, forecast)
+						t.Errorf("number %d, of %d tokens, passes at %s; forecast %s", i, n, got,
+							forecast)
 					}
 				}()
 				synctest.Wait()

@@ -127,21 +127,3 @@ func TestArrivalsBehindANetwork(t *testing.T) {
 		}
 	}
 }
-
-// A permit that is released a period after the response needs no guess of the delay.
-func TestPermitsReleasedAPeriodAfterTheResponse(t *testing.T) {
-	for _, delay := range []func(int) time.Duration{byTurns, atRandom()} {
-		synctest.Test(t, func(t *testing.T) {
-			slots := must(concurrency.New(concurrency.NewMemory(), apiLimit, 10*time.Second))
-			a := &api{delay: delay}
-			a.calls(t, func(ctx context.Context) (func(), error) {
-				permit, err := slots.Wait(ctx, "api")
-				return func() { _ = permit.ReleaseAfter(ctx, apiPeriod) }, err
-			})
-			if most := a.most(); most != apiLimit || len(a.arrivals) < 118 {
-				t.Errorf("%d calls, %d in a period; want 118 and %d", len(a.arrivals), most,
-					apiLimit)
-			}
-		})
-	}
-}

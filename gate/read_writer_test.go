@@ -64,8 +64,9 @@ func TestReadersShareALimiter(t *testing.T) {
 					l := must(headgate.NewLimiter(m, must(headgate.ParseLimit(text))))
 					wg.Go(func() {
 						to := struct{ io.Writer }{io.Discard}
-						got[i], _ = io.CopyBuffer(to, NewReader(ctx, endless{}, NewKeyWaiter(l,
-							"all")), make([]byte, 64<<10))
+						got[i], _ = io.CopyBuffer(
+							to, NewReader(ctx, endless{}, NewKeyWaiter(l, "all")),
+							make([]byte, 64<<10))
 					})
 				}
 				wg.Wait()
@@ -148,8 +149,8 @@ func TestStreamsBearForeignWaiters(t *testing.T) {
 			{math.MaxInt64, math.MaxInt64, 1},
 		} {
 			start := time.Now()
-			if n, err := NewWriter(t.Context(), io.Discard, f).Write(make([]byte,
-				100)); n != 100 || err != nil {
+			if n, err := NewWriter(t.Context(), io.Discard, f).Write(
+				make([]byte, 100)); n != 100 || err != nil {
 				t.Errorf("%+v: wrote %d, %v", f, n, err)
 			}
 			if took := time.Since(start); took > 100*time.Second {

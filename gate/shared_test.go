@@ -157,8 +157,10 @@ func TestCallersMayLeaveASharedGate(t *testing.T) {
 		const n, period = 3, 100 * time.Millisecond
 		random := newRandom()
 		store := remote{
-			concurrency.NewMemory(),
-			func() time.Duration { return random.upTo(2 * time.Millisecond) },
+			concurrency.NewMemory(), func() time.Duration {
+				return random.upTo(
+					2 * time.Millisecond)
+			},
 		}
 		gates := []*SharedGate{
 			newTestSharedGate(t, store, n, period), newTestSharedGate(t, store, n, period),

@@ -255,8 +255,8 @@ func intermediates(l *Rule, s State, now, cost int64) []*big.Int {
 		return []*big.Int{of(s.Used), of(ask), of(l.Capacity - s.Used)}
 	case SlidingWindow:
 		return []*big.Int{
-			product(s.Previous, l.period), product(s.Used, l.period), product(l.Capacity-ask,
-				l.period), sum(product(s.Previous, l.period), l.period),
+			product(s.Previous, l.period), product(s.Used, l.period),
+			product(l.Capacity-ask, l.period), sum(product(s.Previous, l.period), l.period),
 		}
 	default:
 		return []*big.Int{of(ask)}
@@ -281,8 +281,8 @@ func TestAdoptKeepsTheUsedFraction(t *testing.T) {
 		}
 		was := new(big.Rat).SetFrac64(s.k.Used, l.full)
 		if is := new(big.Rat).SetFrac64(adopted.Used, next.full); is.Cmp(was) < 0 {
-			t.Errorf("%s (%+v) as %s: %v of it is used, then %v", text(l), s.k.State,
-				text(next), was, is)
+			t.Errorf("%s (%+v) as %s: %v of it is used, then %v", text(l), s.k.State, text(next),
+				was, is)
 		}
 		if again, _ := next.Adopt(next, adopted); again != adopted {
 			t.Errorf("%s: %+v adopted by its own limit is %+v", text(next), adopted, again)

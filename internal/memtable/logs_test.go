@@ -78,8 +78,8 @@ func TestLogsKeepsLogsApart(t *testing.T) {
 		}
 	}
 	for size := range used {
-		if all := len(
-			a.blocks[size]) / (smallestBlock << size); used[size]+a.freeBlocks(size) != all {
+		if all := len(a.blocks[size]) / (smallestBlock << size); used[size]+a.freeBlocks(
+			size) != all {
 			t.Errorf("size %d: %d blocks in use and %d free, of %d", size, used[size],
 				a.freeBlocks(size), all)
 		}

@@ -62,8 +62,8 @@ func granted(wait time.Duration) Answer {
 func denied(wait time.Duration) Answer { return Answer{Wait: wait, Limit: perSecond} }
 
 // inLine runs test with a function that waits in a line, and checks that nobody is left in it.
-func inLine(t *testing.T, s *script, test func(t *testing.T, wait func(ctx context.Context,
-	n int64) error)) {
+func inLine(t *testing.T, s *script,
+	test func(t *testing.T, wait func(ctx context.Context, n int64) error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var lines Lines[string]
@@ -176,8 +176,8 @@ func TestDeadlinesThatCannotBeMet(t *testing.T) {
 			err := wait(ctx, n)
 			if took := time.Since(start).Round(time.Second); fmt.Sprint(err) != want ||
 				took != after {
-				t.Errorf("a deadline after %s, and %d tokens: %v after %s; want %q after %s",
-					by, n, err, took, want, after)
+				t.Errorf("a deadline after %s, and %d tokens: %v after %s; want %q after %s", by,
+					n, err, took, want, after)
 			}
 		}
 		go func() { _ = wait(t.Context(), 2) }()
