@@ -26,6 +26,7 @@ func TestReservations(t *testing.T) {
 		settle(10, b.Cancel(t.Context()))
 		settle(10, b.Cancel(t.Context()))
 		settle(80, a.Commit(t.Context(), 20))
+		settle(80, a.Commit(t.Context(), 0))
 		settle(0, must(l.Reserve(t.Context(), "k", 10)).Commit(t.Context(), 80))
 		if err := a.Commit(t.Context(), -1); err == nil {
 			t.Error("a use of -1 was committed")

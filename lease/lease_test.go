@@ -69,6 +69,30 @@ func TestOtherRequestsTakeOneCallEach(t *testing.T) {
 	})
 }
 
+// However many tokens are held, the store decides requests that are not plain ones.
+func TestHeldTokensAreForPlainRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet("1000/s")
+		p := f.process(Options{}, steady)
+		defer p.end()
+		p.heat(t)
+		for _, r := range []headgate.Request{
+			{Headroom: 1}, {Force: true}, {MaxWait: 1}, {At: time.Now()}, {Start: new(time.Time)},
+		} {
+			calls, prefetches := p.calls.Load(), p.prefetches.Load()
+			r.Key, r.Limit, r.Cost = "k", f.limit, 1
+			must(p.lease.Take(t.Context(), r))
+			synctest.Wait()
+			if asked := p.calls.Load() - calls - p.prefetches.Load() + prefetches; asked != 1 {
+				t.Errorf("%+v: asked the store %d times; want 1", r, asked)
+			}
+		}
+		if _, ahead := p.ask(1); !ahead {
+			t.Error("a plain request asks the store")
+		}
+	})
+}
+
 // The counters of a full row that are hot stay, and of the others the oldest makes room.
 func TestAColdKeyMakesRoomForAnother(t *testing.T) {
 	var r row
