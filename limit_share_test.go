@@ -74,6 +74,10 @@ func TestShareIsNoLimitOfItsOwn(t *testing.T) {
 			t.Errorf("the share of %s is %s", l, s)
 		}
 	}
+	unknown, known := Decision{Limit: named.Share(0)}, Decision{Limit: named.Share(1)}
+	if !unknown.Unchecked() || known.Unchecked() {
+		t.Error("only the share of an unknown number of instances is unchecked")
+	}
 	for _, d := range []struct {
 		limit Limit
 		want  bool

@@ -242,6 +242,36 @@ func TestNewKeysOfAFullStoreAreNotTakenTogether(t *testing.T) {
 	}
 }
 
+// Once, a key that begins a slot of its own with what the shared slot has used was denied after
+// another key of its group was charged to the shared slot.
+func TestADeniedGroupChargesNothingInAFullStore(t *testing.T) {
+	limit, short := PerHour(100), PerSecond(1)
+	for range 50 { // stores place keys differently
+		m := NewMemorySize(1000)
+		for i := range 1000 {
+			l := limit
+			if i%25 == 0 {
+				l = short
+			}
+			ask(t, m, fmt.Sprint("known", i), l, 1, 0)
+		}
+		for i := range 20 {
+			ask(t, m, fmt.Sprint("shared", i), limit, 1, 0)
+		}
+		for i := range 20 {
+			first := Request{Key: fmt.Sprint("new", i), Limit: limit, Cost: 45,
+				At: midnight.Add(2 * time.Second)}
+			second := first
+			second.Key = fmt.Sprint("shared", i)
+			ds := make([]Decision, 2)
+			err := m.TakeAll(t.Context(), []Request{first, second}, ds)
+			if err == nil && ds[0].Allowed() != ds[1].Allowed() && ds[0].Remaining < 45 {
+				t.Fatalf("denied, and %q is charged: %+v", first.Key, ds)
+			}
+		}
+	}
+}
+
 // A group of new keys takes no more slots than there are, also if slots of the group may be
 // dropped.
 func TestGroupOfMoreKeysThanThereIsRoomFor(t *testing.T) {

@@ -132,7 +132,7 @@ func (g *Gate) waitAtMost(ctx context.Context, timeout time.Duration, n int64) e
 }
 
 // TryWait waits for at most timeout and reports whether the caller may go on. It returns false at
-// once, and charges nothing, if the caller would pass later than that. A negative timeout is a
+// once, and charges nothing, if the caller would not pass in that time. A negative timeout is a
 // [headgate.InvalidError]. Other errors are those of [Gate.Wait].
 func (g *Gate) TryWait(ctx context.Context, timeout time.Duration) (passed bool, err error) {
 	if timeout < 0 {
