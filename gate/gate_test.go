@@ -131,12 +131,16 @@ func TestGateCloseWakesAll(t *testing.T) {
 			go func() { errs <- g.Wait(t.Context()) }()
 		}
 		synctest.Wait()
+		start := time.Now()
 		g.Close()
 		g.Close()
 		for range cap(errs) {
 			if err := <-errs; !errors.Is(err, ErrClosed) {
 				t.Fatalf("a waiter gets %v; want ErrClosed", err)
 			}
+		}
+		if took := time.Since(start); took != 0 {
+			t.Errorf("they were woken after %s", took)
 		}
 		if err := g.Wait(t.Context()); !errors.Is(err, ErrClosed) {
 			t.Errorf("later: %v; want ErrClosed", err)
