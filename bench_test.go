@@ -18,7 +18,8 @@ func BenchmarkMemory(b *testing.B) {
 		keys[i] = "user:" + strconv.Itoa(i)
 	}
 	rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
-	for _, text := range []string{"100/m", "100/m stepped", "100/m fixed-window", "100/m sliding-window", "100/m sliding-log"} {
+	for _, text := range []string{"100/m", "100/m stepped", "100/m fixed-window",
+		"100/m sliding-window", "100/m sliding-log"} {
 		l, err := ParseLimit(text)
 		if err != nil {
 			b.Fatal(err)
@@ -49,55 +50,6 @@ func benchmark(b *testing.B, l Limit, keys []string) {
 	}
 }
 
-// BenchmarkTakeAll decides groups of known keys, and of new ones, in one shard.
-func BenchmarkTakeAll(b *testing.B) {
-	for _, n := range []int{2, 4, 16, 17, 100, 1000, 4000} {
-		rs, ds := make([]Request, n), make([]Decision, n)
-		for i := range rs {
-			rs[i] = Request{Key: "user:" + strconv.Itoa(i), Limit: PerSecond(1_000_000), Cost: 1}
-		}
-		for _, known := range []bool{true, false} {
-			b.Run(strconv.Itoa(n)+map[bool]string{true: "/known", false: "/new"}[known], func(b *testing.B) {
-				b.ReportAllocs()
-				m := NewMemorySize(8000)
-				for b.Loop() {
-					if !known {
-						b.StopTimer()
-						m = NewMemorySize(8000)
-						b.StartTimer()
-					}
-					if err := m.TakeAll(b.Context(), rs, ds); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-	}
-}
-
-// BenchmarkTakeAllFull decides groups of forced requests of new keys, which share a slot of a full
-// store.
-func BenchmarkTakeAllFull(b *testing.B) {
-	for _, n := range []int{2, 100, 1000, 4000} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			b.ReportAllocs()
-			m, limit := NewMemorySize(8000), FixedWindow(1_000_000, 24*time.Hour)
-			for i := range 9000 {
-				_, _ = m.Take(b.Context(), Request{Key: "known:" + strconv.Itoa(i), Limit: limit, Cost: 1})
-			}
-			rs, ds := make([]Request, n), make([]Decision, n)
-			for i := range rs {
-				rs[i] = Request{Key: "new:" + strconv.Itoa(i), Limit: limit, Cost: 1, Force: true}
-			}
-			for b.Loop() {
-				if err := m.TakeAll(b.Context(), rs, ds); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // The figures of ARCHITECTURE.md on what a decision is made of.
 
 type fourWords struct{ a, b, c, d int64 }
@@ -123,27 +75,6 @@ func BenchmarkReturn(b *testing.B) {
 			if w := returnFive(i); w.a+w.b+w.c+w.d+w.e != 5*i {
 				b.Fatal(w)
 			}
-		}
-	})
-}
-
-func BenchmarkPart(b *testing.B) {
-	m := NewMemory()
-	b.Run("clock", func(b *testing.B) {
-		for b.Loop() {
-			m.clock.Micros()
-		}
-	})
-	b.Run("new limit", func(b *testing.B) {
-		for i := int64(1); b.Loop(); i++ {
-			PerMinute(1).Burst(i)
-		}
-	})
-	b.Run("hash and lock", func(b *testing.B) {
-		for b.Loop() {
-			s := &m.shards[m.shardOf(m.hash("user:1234567"))]
-			s.Lock()
-			s.Unlock() //nolint:staticcheck // the lock alone is measured
 		}
 	})
 }

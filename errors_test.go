@@ -49,10 +49,11 @@ func TestDeadlineErrorIsATimeout(t *testing.T) {
 
 func TestDeadlineErrorText(t *testing.T) {
 	for want, err := range map[string]*DeadlineError{
-		"headgate: the start time under 5/m is in 12s, after the deadline": {PerMinute(5), 12 * time.Second},
-		"headgate: the start time under 5/m is after the deadline":         {Limit: PerMinute(5)},
-		"headgate: the start time is in 12s, after the deadline":           {Wait: 12 * time.Second},
-		"headgate: the start time is after the deadline":                   {},
+		"headgate: the start time under 5/m is in 12s, after the deadline": {PerMinute(5),
+			12 * time.Second},
+		"headgate: the start time under 5/m is after the deadline": {Limit: PerMinute(5)},
+		"headgate: the start time is in 12s, after the deadline":   {Wait: 12 * time.Second},
+		"headgate: the start time is after the deadline":           {},
 	} {
 		if got := err.Error(); got != want || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%q; want %q, a context.DeadlineExceeded", got, want)

@@ -11,7 +11,8 @@ import (
 // How do I charge expensive requests more, and refund what was not used?
 func ExampleLimiter_AllowN() {
 	ctx := context.Background()
-	limiter, _ := headgate.NewLimiter(headgate.NewMemory(), headgate.FixedWindow(1000, 24*time.Hour))
+	limiter, _ := headgate.NewLimiter(
+		headgate.NewMemory(), headgate.FixedWindow(1000, 24*time.Hour))
 
 	d, _ := limiter.AllowN(ctx, "user:42", 600)
 	fmt.Println("600 tokens:", d.Allowed(), d.Remaining)

@@ -8,7 +8,8 @@ import (
 
 // How do I read a limit from a configuration file?
 func ExampleParseLimit() {
-	for _, text := range []string{"100/m burst 20", "1.5/s", "login=5/15m sliding-log", "10/parsec"} {
+	for _, text := range []string{"100/m burst 20", "1.5/s", "login=5/15m sliding-log",
+		"10/parsec"} {
 		limit, err := headgate.ParseLimit(text)
 		if err != nil {
 			fmt.Println(err)

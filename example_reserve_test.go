@@ -11,7 +11,8 @@ import (
 // How do I charge for a call whose cost is known only afterwards?
 func ExampleLimiter_ReserveNow() {
 	ctx := context.Background()
-	limiter, _ := headgate.NewLimiter(headgate.NewMemory(), headgate.FixedWindow(10_000, 24*time.Hour))
+	limiter, _ := headgate.NewLimiter(
+		headgate.NewMemory(), headgate.FixedWindow(10_000, 24*time.Hour))
 
 	r, err := limiter.ReserveNow(ctx, "model", 4000) // the most that the call can take
 	if err != nil {

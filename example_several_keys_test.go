@@ -22,7 +22,8 @@ func ExampleMemory_TakeAll() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(name, decisions[0].Allowed(), decisions[1].Allowed(), "team has", decisions[1].Remaining)
+		fmt.Println(name, decisions[0].Allowed(), decisions[1].Allowed(), "team has",
+			decisions[1].Remaining)
 	}
 	// Output:
 	// ann true true team has 2

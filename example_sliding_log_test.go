@@ -14,7 +14,8 @@ func ExampleSlidingLog() {
 	noon := time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
 	for _, minute := range []int{0, 50, 59, 60, 61, 110} {
 		d, _ := store.Take(context.Background(), headgate.Request{
-			Key: "user:42", Limit: limit, Cost: 1, At: noon.Add(time.Duration(minute) * time.Minute),
+			Key: "user:42", Limit: limit, Cost: 1,
+			At: noon.Add(time.Duration(minute) * time.Minute),
 		})
 		fmt.Println(minute, d.Allowed(), d.RetryAfter)
 	}

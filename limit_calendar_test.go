@@ -15,10 +15,13 @@ func TestCalendarTexts(t *testing.T) {
 		id    string // of the limit named api
 	}{
 		{"1000/month", Monthly(1000), "", "api month calendar-window"},
-		{"1000/month tz Europe/Zurich anchor 17", Monthly(1000).In("Europe/Zurich").Anchored(17), "", "api month calendar-window"},
-		{"5/month anchor 31 tz Asia/Tokyo", Monthly(5).Anchored(31).In("Asia/Tokyo"), "5/month tz Asia/Tokyo anchor 31", ""},
+		{"1000/month tz Europe/Zurich anchor 17",
+			Monthly(1000).In("Europe/Zurich").Anchored(17), "", "api month calendar-window"},
+		{"5/month anchor 31 tz Asia/Tokyo", Monthly(5).Anchored(31).In("Asia/Tokyo"),
+			"5/month tz Asia/Tokyo anchor 31", ""},
 		{"5/month anchor 1 tz UTC", Monthly(5), "5/month", ""},
-		{"1000/day tz America/New_York", Daily(1000).In("America/New_York"), "", "api day calendar-window"},
+		{"1000/day tz America/New_York", Daily(1000).In("America/New_York"), "",
+			"api day calendar-window"},
 		{"5/d tz UTC", Daily(5), "5/day tz UTC", ""},
 		{"5/w calendar-window", Weekly(5), "5/week tz UTC", "api week calendar-window"},
 		{"5/year", Yearly(5), "", "api year calendar-window"},
@@ -48,20 +51,27 @@ func TestCalendarTexts(t *testing.T) {
 }
 
 func TestCalendarsThatAreNotValid(t *testing.T) {
-	for want, l := range map[string]Limit{
-		`headgate: time zone is "Local"; want UTC, or a name that this system knows, such as Europe/Zurich`: Daily(5).In("Local"),
-		`headgate: time zone is ""; want UTC, or a name that this system knows, such as Europe/Zurich`:      Daily(5).In(""),
-		`headgate: anchor is 32; want a day from 1 to 31`:                                                   Monthly(5).Anchored(32),
-		`headgate: anchor is 04-01; want a day from 1 to 31`:                                                Monthly(5).AnchoredOn(time.April, 1),
-		`headgate: anchor is 02-30; want a month and a day, such as 04-17`:                                  Yearly(5).AnchoredOn(time.February, 30),
-		`headgate: anchor is 13-01; want a month and a day, such as 04-17`:                                  Yearly(5).AnchoredOn(13, 1),
-		`headgate: anchor is 3; want none: weeks begin on Monday, and only months and years have an anchor`: Weekly(5).Anchored(3),
-		`headgate: burst is 7; want none: only buckets have a burst`:                                        Weekly(5).Burst(7),
-		`headgate: count is 0; want at least 1, or "0/d fixed-window" to deny all`:                          Weekly(0),
-		`headgate: algorithm is no calendar; want a calendar, which has a zone and an anchor`:               PerDay(5).In("UTC"),
+	const zone = "; want UTC, or a name that this system knows, such as Europe/Zurich"
+	const date = "; want a month and a day, such as 04-17"
+	for _, c := range []struct {
+		limit Limit
+		want  string
+	}{
+		{Daily(5).In("Local"), `time zone is "Local"` + zone},
+		{Daily(5).In(""), `time zone is ""` + zone},
+		{Monthly(5).Anchored(32), "anchor is 32; want a day from 1 to 31"},
+		{Monthly(5).AnchoredOn(time.April, 1), "anchor is 04-01; want a day from 1 to 31"},
+		{Yearly(5).AnchoredOn(time.February, 30), "anchor is 02-30" + date},
+		{Yearly(5).AnchoredOn(13, 1), "anchor is 13-01" + date},
+		{Weekly(5).Anchored(3), "anchor is 3; want none: weeks begin on Monday, " +
+			"and only months and years have an anchor"},
+		{Weekly(5).Burst(7), "burst is 7; want none: only buckets have a burst"},
+		{Weekly(0), `count is 0; want at least 1, or "0/d fixed-window" to deny all`},
+		{PerDay(5).In("UTC"), "algorithm is no calendar; " +
+			"want a calendar, which has a zone and an anchor"},
 	} {
-		if err := l.Validate(); err == nil || err.Error() != want {
-			t.Errorf("%v; want %s", err, want)
+		if err := c.limit.Validate(); err == nil || err.Error() != "headgate: "+c.want {
+			t.Errorf("%v; want %s", err, c.want)
 		}
 	}
 	if l := (Limit{}).In("UTC").Anchored(3).AnchoredOn(3, 3); l != (Limit{}) {
@@ -83,7 +93,8 @@ func TestShareOfACalendar(t *testing.T) {
 	}
 }
 
-// If the zone or the anchor of a named calendar changes, what is used counts until the next boundary.
+// If the zone or the anchor of a named calendar changes, what is used counts until the next
+// boundary.
 func TestAnotherAnchorKeepsTheCount(t *testing.T) {
 	m, plan := NewMemory(), Monthly(10).Named("plan")
 	take := func(l Limit, month time.Month, day, hour int, cost int64) Decision {
@@ -112,7 +123,8 @@ func TestAnotherAnchorKeepsTheCount(t *testing.T) {
 	} {
 		d := take(c.limit, c.month, c.day, c.hour, 0)
 		if d.Remaining != c.remaining || d.ResetAfter != time.Duration(c.reset)*time.Hour {
-			t.Errorf("%s on %d-%d at %d: remaining %d, reset after %s; want %d, %dh", c.limit, c.month, c.day, c.hour,
+			t.Errorf("%s on %d-%d at %d: remaining %d, reset after %s; want %d, %dh", c.limit,
+				c.month, c.day, c.hour,
 				d.Remaining, d.ResetAfter, c.remaining, c.reset)
 		}
 	}
@@ -124,7 +136,8 @@ func ExampleMonthly() {
 	store := NewMemory()
 
 	at := time.Date(2026, time.March, 20, 12, 0, 0, 0, time.UTC)
-	d, err := store.Take(context.Background(), Request{Key: "customer:42", Limit: plan, Cost: 400, At: at})
+	d, err := store.Take(context.Background(), Request{Key: "customer:42", Limit: plan,
+		Cost: 400, At: at})
 	if err != nil {
 		panic(err)
 	}

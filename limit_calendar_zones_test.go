@@ -9,7 +9,8 @@ import (
 // midnights that do not exist (Sao Paulo, Beirut, Havana) or come twice (St Johns, Azores), and
 // changes of the offset itself.
 var calendarZones = []string{
-	"UTC", "Europe/Zurich", "Europe/London", "Europe/Moscow", "America/New_York", "America/St_Johns",
+	"UTC", "Europe/Zurich", "Europe/London", "Europe/Moscow", "America/New_York",
+	"America/St_Johns",
 	"America/Sao_Paulo", "America/Havana", "America/Asuncion", "America/Caracas",
 	"Africa/Casablanca", "Asia/Beirut", "Asia/Gaza", "Asia/Kathmandu", "Asia/Kolkata",
 	"Asia/Pyongyang", "Atlantic/Azores", "Australia/Lord_Howe", "Pacific/Apia", "Pacific/Chatham",
@@ -27,11 +28,16 @@ func TestCalendarsAsClocksShow(t *testing.T) {
 			}
 			days := daysShown(zone)
 			for l, begins := range map[Limit]func(date time.Time) bool{
-				Daily(9):                func(time.Time) bool { return true },
-				Weekly(9):               func(d time.Time) bool { return d.Weekday() == time.Monday },
+				Daily(9): func(time.Time) bool { return true },
+				Weekly(9): func(d time.Time) bool {
+					return d.Weekday() == time.Monday
+				},
 				Monthly(9):              func(d time.Time) bool { return d.Day() == 1 },
 				Monthly(9).Anchored(17): func(d time.Time) bool { return d.Day() == 17 },
-				Monthly(9).Anchored(31): func(d time.Time) bool { return d.AddDate(0, 0, 1).Day() == 1 },
+				Monthly(9).Anchored(31): func(d time.Time) bool {
+					return d.AddDate(0, 0,
+						1).Day() == 1
+				},
 				Yearly(9).AnchoredOn(time.February, 29): func(d time.Time) bool {
 					return d.Month() == time.February && d.AddDate(0, 0, 1).Month() == time.March
 				},

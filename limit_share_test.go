@@ -30,11 +30,16 @@ func TestShare(t *testing.T) {
 		{"3/s sliding-window", 4, "1/2s sliding-window"},
 		{"5/15m sliding-log", 2, "2/15m sliding-log"},
 		{"1/15m sliding-log", 4, "1/h sliding-log"},
-		{"100003/d burst 52124", 2, "100003/2d burst 26062"},                       // at the edge of what can be counted
-		{"100003/d burst 3", 1_000_000, "1/863974080778us"},                        // beyond it: rounded
-		{"1/7000w", 1_000_000, "1/4503599627370495us"},                             // the slowest there is
-		{"1/d fixed-window", math.MaxInt, "1/9007199254740991us fixed-window"},     // the longest there is
-		{"1/d sliding-window", math.MaxInt, "1/4503599627370495us sliding-window"}, // the longest that can be weighed
+		{"100003/d burst 52124", 2, "100003/2d burst 26062"},
+		// at the edge of what can be counted
+		{"100003/d burst 3", 1_000_000, "1/863974080778us"},
+		// beyond it: rounded
+		{"1/7000w", 1_000_000, "1/4503599627370495us"},
+		// the slowest there is
+		{"1/d fixed-window", math.MaxInt, "1/9007199254740991us fixed-window"},
+		// the longest there is
+		{"1/d sliding-window", math.MaxInt, "1/4503599627370495us sliding-window"},
+		// the longest that can be weighed
 	} {
 		l := must(ParseLimit(c.limit))
 		s := l.Share(c.instances)
@@ -57,7 +62,8 @@ func TestShareIsNoLimitOfItsOwn(t *testing.T) {
 	if s.Name() != "api" || s.ID() != "api" || s.String() != "api=4/s" {
 		t.Errorf("the share of %s: %s, ID %q", named, s, s.ID())
 	}
-	if again := s.Share(2); again != named.Share(2).Share(2) || again.String() != "api=2/s" || again.ID() != "api" {
+	if again := s.Share(2); again != named.Share(2).Share(2) || again.String() != "api=2/s" ||
+		again.ID() != "api" {
 		t.Errorf("the share of a share: %s, ID %q", again, again.ID())
 	}
 	if other := s.Named("other"); other != PerSecond(4).Burst(4).Named("other") {
@@ -67,6 +73,10 @@ func TestShareIsNoLimitOfItsOwn(t *testing.T) {
 		if s := l.Share(3); s != l {
 			t.Errorf("the share of %s is %s", l, s)
 		}
+	}
+	unknown, known := Decision{Limit: named.Share(0)}, Decision{Limit: named.Share(1)}
+	if !unknown.Unchecked() || known.Unchecked() {
+		t.Error("only the share of an unknown number of instances is unchecked")
 	}
 	for _, d := range []struct {
 		limit Limit
@@ -84,8 +94,10 @@ func randomShared(r *rand.Rand) Limit {
 		number := func() int64 { return 1 + r.Int64N(1<<r.IntN(53)) }
 		every := time.Duration(1+r.Int64N(1<<r.IntN(53))) * time.Microsecond
 		l := [...]Limit{
-			Per(number(), every).Burst(number()), SteppedTokenBucket(number(), every).Burst(number()),
-			FixedWindow(number(), every), SlidingWindow(number(), every), SlidingLog(number(), every),
+			Per(number(), every).Burst(number()),
+			SteppedTokenBucket(number(), every).Burst(number()),
+			FixedWindow(number(), every), SlidingWindow(number(), every),
+			SlidingLog(number(), every),
 		}[r.IntN(5)]
 		if l.Validate() == nil {
 			return l
@@ -113,7 +125,8 @@ func TestSharesAddUp(t *testing.T) {
 			t.Fatalf("%s for %d is %s: %v", l, n, s, err)
 		}
 		many := big.NewInt(int64(n))
-		if all := new(big.Int).Mul(big.NewInt(s.Capacity()), many); all.Cmp(big.NewInt(max(l.Capacity(), int64(n)))) > 0 {
+		if all := new(big.Int).Mul(big.NewInt(s.Capacity()), many); all.Cmp(
+			big.NewInt(max(l.Capacity(), int64(n)))) > 0 {
 			t.Fatalf("%s for %d is %s: together they hold %s", l, n, s, all)
 		}
 		all := new(big.Rat).Mul(rateOf(s), new(big.Rat).SetInt(many))
@@ -129,43 +142,8 @@ func TestSharesAddUp(t *testing.T) {
 		}
 		coarse := s.Refill() == 1 && s.Period() < time.Second
 		if all.Cmp(least) < 0 && !slowest && !coarse {
-			t.Fatalf("%s for %d is %s: together only %s a microsecond", l, n, s, all.FloatString(12))
-		}
-	}
-}
-
-// So many buckets and windows of its shares grant at any time, in any span, no more than the
-// limit does, or one each and what flows in.
-func TestSharesGrantTogether(t *testing.T) {
-	r := rand.New(rand.NewPCG(6, 6))
-	for round := range 80 {
-		capacity, refill, n := 1+r.Int64N(20), 1+r.Int64N(20), 1+r.IntN(8)
-		l := PerSecond(refill).Burst(capacity)
-		s := l.Share(n)
-		stores := make([]*Memory, n)
-		for i := range stores {
-			stores[i] = NewMemorySize(100)
-		}
-		var grants []time.Time
-		at := time.Unix(1<<32, 0)
-		for range 400 {
-			at = at.Add(time.Duration(r.Int64N(int64(100 * time.Millisecond))))
-			d, err := stores[r.IntN(n)].Take(t.Context(), Request{Key: "k", Limit: s, Cost: 1, At: at})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d.Allowed() {
-				grants = append(grants, at)
-			}
-		}
-		burst := max(capacity, int64(n))
-		for i := range grants {
-			for j := i; j < len(grants); j++ {
-				span := grants[j].Sub(grants[i])
-				if most := burst + int64(span.Seconds()*float64(refill)+1e-6); int64(j-i+1) > most {
-					t.Fatalf("round %d: %s for %d: %d grants in %s; at most %d", round, l, n, j-i+1, span, most)
-				}
-			}
+			t.Fatalf("%s for %d is %s: together only %s a microsecond", l, n, s,
+				all.FloatString(12))
 		}
 	}
 }

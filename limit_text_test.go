@@ -73,7 +73,8 @@ func TestParseLimit(t *testing.T) {
 		{"0.1/s", Per(1, 10*time.Second).Burst(1), "1/10s"},
 		{"1.50/s", Per(3, 2*time.Second).Burst(2), "3/2s burst 2"},
 		{"2.0/s", PerSecond(2), "2/s"},
-		{"2.25/s burst 10 stepped", SteppedTokenBucket(9, 4*time.Second).Burst(10), "9/4s burst 10 stepped"},
+		{"2.25/s burst 10 stepped", SteppedTokenBucket(9, 4*time.Second).Burst(10),
+			"9/4s burst 10 stepped"},
 		{"0.000000001/s", Per(1, 1e9*time.Second).Burst(1), "1/1000000000s"},
 		{"5.0/s sliding-log", SlidingLog(5, time.Second), "5/s sliding-log"},
 	} {
@@ -109,7 +110,8 @@ func TestLimitInJSON(t *testing.T) {
 	}{
 		{config{}, `{}`},
 		{config{Limit: PerMinute(100).Burst(20)}, `{"limit":"100/m burst 20"}`},
-		{config{Limits: []Limit{FixedWindow(5, time.Second).Named("api"), SlidingLog(1, time.Hour)}},
+		{config{Limits: []Limit{FixedWindow(5, time.Second).Named("api"),
+			SlidingLog(1, time.Hour)}},
 			`{"limits":["api=5/s fixed-window","1/h sliding-log"]}`},
 		{config{Plans: map[Limit]int64{PerSecond(1): 7}}, `{"plans":{"1/s":7}}`},
 	} {
@@ -160,18 +162,26 @@ func TestErrorLines(t *testing.T) {
 	}
 
 	for _, text := range []string{
-		"", " ", "fast", "5 per minute", "api=5 per minute", "5", "5/", "/s", "/", "=", "=5/s", " = ",
-		"0/s", "-1/m", "-0.5/m", "0.0/s", "1e30/s", "1e3/s", "+5/s", "1,000/s", "٣/s", ".5/s", "5x/s", "1.2.3/s", "NaN/s", "0x10/s", "1_000/s",
+		"", " ", "fast", "5 per minute", "api=5 per minute", "5", "5/", "/s", "/", "=", "=5/s",
+		" =5/s", " = ",
+		"0/s", "-1/m", "-0.5/m", "0.0/s", "1e30/s", "1e3/s", "+5/s", "1,000/s", "٣/s", ".5/s",
+		"5x/s", "1.2.3/s", "NaN/s", "0x10/s", "1_000/s",
 		"9007199254740992/s", "99999999999999999999/s", "0.0000000001/s",
-		"10/0s", "10/0", "10/-1s", "10/15", "10/parsec", "10/S", "10/1.5s", "10/s30", "10/ s", "10/99999999w", "10/99999999999999999999s", "10/15000w 5s",
+		"10/0s", "10/0", "10/-1s", "10/15", "10/parsec", "10/S", "10/1.5s", "10/s30", "10/ s",
+		"10/99999999w", "10/99999999999999999999s", "10/15000w 5s",
 		"0.000000001/1000w",
-		"10/s burst", "10/s burst 0", "10/s burst -1", "10/s burst x", "10/s burst 1.5", "10/s burst 99999999999999999999", "10/s burst 5 burst 6",
-		"10/month tz", "10/month tz UTC tz UTC", "10/month tz Europe/Zuric", "10/month tz Local", "10/month tz ../UTC",
-		"10/h tz UTC", "10/31d tz UTC", "10/month anchor 0", "10/month anchor x", "10/month anchor -3", "10/month anchor 04-17",
-		"10/year anchor 17", "10/year anchor 02-30", "10/year anchor x", "10/day anchor 3", "10/week anchor monday", "10/month stepped", "10/month burst 3", "1.5/month", "0/month",
+		"10/s burst", "10/s burst 0", "10/s burst -1", "10/s burst x", "10/s burst 1.5",
+		"10/s burst 99999999999999999999", "10/s burst 5 burst 6",
+		"10/month tz", "10/month tz UTC tz UTC", "10/month tz Europe/Zuric", "10/month tz Local",
+		"10/month tz ../UTC",
+		"10/h tz UTC", "10/31d tz UTC", "10/month anchor 0", "10/month anchor x",
+		"10/month anchor -3", "10/month anchor 04-17",
+		"10/year anchor 17", "10/year anchor 02-30", "10/year anchor x", "10/day anchor 3",
+		"10/week anchor monday", "10/month stepped", "10/month burst 3", "1.5/month", "0/month",
 		"10/s fast", "10/s gcra stepped", "10/s Token-Bucket", "10/s 20",
 		"10/s fixed-window burst 5", "1.5/s fixed-window", "0.5/m sliding-log",
-		"9007199254740991/d sliding-window", "65536/s sliding-log", "9007199254740991/s", "1000/7us burst 9007199254740991", "10/h burst 40000000", "1/w burst 1000000 stepped",
+		"9007199254740991/d sliding-window", "65536/s sliding-log", "9007199254740991/s",
+		"1000/7us burst 9007199254740991", "10/h burst 40000000", "1/w burst 1000000 stepped",
 		"9api=5/s", "a b=5/s", "a=b=5/s", "é=5/s", strings.Repeat("x", 65) + "=5/s", "a/b=5/s",
 	} {
 		_, err := ParseLimit(text)
@@ -197,10 +207,14 @@ func TestErrorLines(t *testing.T) {
 		{"TokenBucket(MaxInt64, 3, 1s)", PerSecond(3).Burst(math.MaxInt64)},
 		{"TokenBucket(1e10, 7, 1h)", PerHour(7).Burst(1e10)},
 		{"PerMinute(0)", PerMinute(0)},
+		{"TokenBucket(10, MaxInt64, 1s)", PerSecond(math.MaxInt64).Burst(10)},
+		{"TokenBucket(10, 2^53, 1s)", PerSecond(maxExact + 1).Burst(10)},
+		{"SteppedTokenBucket(10, 2^53, 1s)", SteppedTokenBucket(maxExact+1, time.Second).Burst(10)},
 		{"SteppedTokenBucket(0, 1, 1s)", SteppedTokenBucket(1, time.Second).Burst(0)},
 		{"SteppedTokenBucket(1, 0, 1s)", SteppedTokenBucket(0, time.Second).Burst(1)},
 		{"SteppedTokenBucket(1e10, 1, 1h)", SteppedTokenBucket(1, time.Hour).Burst(1e10)},
-		{"SteppedTokenBucket(MaxInt64, 1e15, 1s)", SteppedTokenBucket(1e15, time.Second).Burst(math.MaxInt64)},
+		{"SteppedTokenBucket(MaxInt64, 1e15, 1s)",
+			SteppedTokenBucket(1e15, time.Second).Burst(math.MaxInt64)},
 		{"FixedWindow(-1, 1s)", FixedWindow(-1, time.Second)},
 		{"FixedWindow(1, 0)", FixedWindow(1, 0)},
 		{"FixedWindow(MaxInt64, 1s)", FixedWindow(math.MaxInt64, time.Second)},
@@ -218,7 +232,8 @@ func TestErrorLines(t *testing.T) {
 	}
 
 	fine := FixedWindow(1, time.Second)
-	for _, at := range []time.Time{time.Unix(-1, 0), time.Unix(0, 0), time.Unix(0, 999), time.UnixMicro(maxExact), time.Unix(1<<50, 0), time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC)} {
+	for _, at := range []time.Time{time.Unix(-1, 0), time.Unix(0, 0), time.Unix(0, 999),
+		time.UnixMicro(maxExact), time.Unix(1<<50, 0), time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		r := Request{Limit: fine, At: at.UTC()}
 		line(fmt.Sprintf("Request{At: %d s + %d ns}", at.Unix(), at.Nanosecond()), r.Validate())
 	}
@@ -243,7 +258,8 @@ func TestErrorLines(t *testing.T) {
 	_, err = NewLimiter(m, fine.Named("api"), FixedWindow(2, time.Second).Named("api"))
 	line("NewLimiter(api=1/s, api=2/s)", err)
 	line("SetLimits()", limiter.SetLimits())
-	chosen, _ := NewLimiterFunc(m, func(context.Context, string) ([]Limit, error) { return nil, nil })
+	chosen, _ := NewLimiterFunc(
+		m, func(context.Context, string) ([]Limit, error) { return nil, nil })
 	line("SetLimits of NewLimiterFunc", chosen.SetLimits(fine))
 	_, err = limiter.AllowN(t.Context(), "k", 0)
 	line("AllowN(0)", err)
@@ -251,7 +267,8 @@ func TestErrorLines(t *testing.T) {
 	line("AllowN(MinInt64)", err)
 	_, err = limiter.Refund(t.Context(), "k", -1)
 	line("Refund(-1)", err)
-	line("TakeAll of 2 requests and 1 decision", m.TakeAll(t.Context(), make([]Request, 2), make([]Decision, 1)))
+	line("TakeAll of 2 requests and 1 decision",
+		m.TakeAll(t.Context(), make([]Request, 2), make([]Decision, 1)))
 
 	golden(t, "testdata/errors.txt", lines.Bytes())
 }
@@ -282,15 +299,20 @@ func golden(t *testing.T, file string, got []byte) {
 			w = wants[i]
 		}
 		if g != w {
-			t.Fatalf("line %d of %s differs; go test -run %s -update writes it anew\n got %s\nwant %s", i+1, file, t.Name(), g, w)
+			t.Fatalf(
+				"line %d of %s differs; go test -run %s -update writes it anew\n got %s\nwant %s",
+				i+1, file, t.Name(), g, w)
 		}
 	}
 }
 
 func FuzzParseLimit(f *testing.F) {
 	for _, seed := range []string{
-		"100/m burst 20", "api=1000/d fixed-window", "1.5/s", "0.5/m stepped", "5/1h30m sliding-log", "7/µs sliding-window", "3/s gcra",
-		"", "=", "/", "1/", "1./s", "-1/s", "9007199254740991/9007199254740991us", "0.000000001/285w", "0/d fixed-window", "-0/d sliding-log", "x=1/s burst 9223372036854775807", "\xff=\xff/\xff",
+		"100/m burst 20", "api=1000/d fixed-window", "1.5/s", "0.5/m stepped",
+		"5/1h30m sliding-log", "7/µs sliding-window", "3/s gcra",
+		"", "=", "/", "1/", "1./s", "-1/s", "9007199254740991/9007199254740991us",
+		"0.000000001/285w", "0/d fixed-window", "-0/d sliding-log",
+		"x=1/s burst 9223372036854775807", "\xff=\xff/\xff",
 	} {
 		f.Add(seed)
 	}
@@ -312,7 +334,8 @@ func FuzzParseLimit(f *testing.F) {
 		if back, err := ParseLimit(l.String()); back != l {
 			t.Errorf("%q has the text %q, which is %v, %v", text, l, back, err)
 		}
-		if l.ID() == "" || l.Capacity() < 0 || l.Capacity() == 0 && l.Algorithm() != AlgorithmFixedWindow || l.Period() < time.Microsecond {
+		if l.ID() == "" || l.Capacity() < 0 || l.Capacity() == 0 &&
+			l.Algorithm() != AlgorithmFixedWindow || l.Period() < time.Microsecond {
 			t.Errorf("%q has ID %q, capacity %d, period %v", text, l.ID(), l.Capacity(), l.Period())
 		}
 	})

@@ -5,25 +5,34 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
+// With another limit, which denies nothing, a limiter decides the same: it is charged, refunded and
+// reset with the first.
 func TestLimiterMethods(t *testing.T) {
+	large := FixedWindow(1000, time.Hour)
 	for _, l := range everyAlgorithm(5, time.Minute) {
-		t.Run(l.Algorithm().String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { askEveryMethod(t, l) })
-		})
+		for _, limits := range [][]Limit{{l}, {l, large}, {large, l}} {
+			synctest.Test(t, func(t *testing.T) {
+				limiter := must(NewLimiter(NewMemorySize(100), limits...))
+				askEveryMethod(t, limiter, l)
+				if len(limits) > 1 {
+					d := must(limiter.Store().Take(t.Context(), Request{Key: "K", Limit: large}))
+					if d.Remaining != 999 {
+						t.Errorf("the other limit: %+v", d)
+					}
+				}
+			})
+		}
 	}
 }
 
-func askEveryMethod(t *testing.T, l Limit) {
+func askEveryMethod(t *testing.T, limiter *Limiter, l Limit) {
 	t.Helper()
-	limiter := must(NewLimiter(NewMemorySize(100), l))
 	ctx := t.Context()
 	for i, c := range []struct {
 		call      string
@@ -31,18 +40,23 @@ func askEveryMethod(t *testing.T, l Limit) {
 		allowed   bool
 		remaining int64
 	}{
-		{"peek at the initial state", func() (Decision, error) { return limiter.Peek(ctx, "k") }, true, 5},
+		{"peek at the initial state", func() (Decision, error) { return limiter.Peek(ctx, "k") },
+			true, 5},
 		{"allow", func() (Decision, error) { return limiter.Allow(ctx, "k") }, true, 4},
 		{"another key", func() (Decision, error) { return limiter.Allow(ctx, "K") }, true, 4},
 		{"the empty key", func() (Decision, error) { return limiter.Allow(ctx, "") }, true, 4},
-		{"too many at once", func() (Decision, error) { return limiter.AllowN(ctx, "k", 5) }, false, 4},
-		{"all that is left", func() (Decision, error) { return limiter.AllowN(ctx, "k", 4) }, true, 0},
+		{"too many at once", func() (Decision, error) { return limiter.AllowN(ctx, "k", 5) },
+			false, 4},
+		{"all that is left", func() (Decision, error) { return limiter.AllowN(ctx, "k", 4) },
+			true, 0},
 		{"peek at nothing", func() (Decision, error) { return limiter.Peek(ctx, "k") }, false, 0},
 		{"one more", func() (Decision, error) { return limiter.Allow(ctx, "k") }, false, 0},
 		{"two back", func() (Decision, error) { return limiter.Refund(ctx, "k", 2) }, true, 2},
 		{"one of them", func() (Decision, error) { return limiter.Allow(ctx, "k") }, true, 1},
-		{"more back than was taken", func() (Decision, error) { return limiter.Refund(ctx, "k", math.MaxInt64) }, true, 5},
-		{"no more than all", func() (Decision, error) { return limiter.AllowN(ctx, "k", 5) }, true, 0},
+		{"more back than was taken",
+			func() (Decision, error) { return limiter.Refund(ctx, "k", math.MaxInt64) }, true, 5},
+		{"no more than all", func() (Decision, error) { return limiter.AllowN(ctx, "k", 5) },
+			true, 0},
 		{"after which none", func() (Decision, error) { return limiter.Allow(ctx, "k") }, false, 0},
 	} {
 		d, err := c.d()
@@ -50,10 +64,12 @@ func askEveryMethod(t *testing.T, l Limit) {
 			t.Fatal(err)
 		}
 		if d.Allowed() != c.allowed || d.Remaining != c.remaining || d.Limit != l {
-			t.Errorf("%d, %s: %+v; want allowed %v, remaining %d", i+1, c.call, d, c.allowed, c.remaining)
+			t.Errorf("%d, %s: %+v; want allowed %v, remaining %d", i+1, c.call, d, c.allowed,
+				c.remaining)
 		}
 		if (d.RetryAfter == 0) != d.Allowed() {
-			t.Errorf("%d, %s: allowed %v and retry after %v", i+1, c.call, d.Allowed(), d.RetryAfter)
+			t.Errorf("%d, %s: allowed %v and retry after %v", i+1, c.call, d.Allowed(),
+				d.RetryAfter)
 		}
 	}
 	if d, _ := limiter.AllowN(ctx, "k", 6); d.Allowed() || d.RetryAfter != Never {
@@ -70,56 +86,6 @@ func askEveryMethod(t *testing.T, l Limit) {
 	}
 }
 
-func TestSeveralLimitsAllOrNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context()
-		burst, daily, log := PerSecond(1).Burst(3).Named("burst"), FixedWindow(5, 24*time.Hour).Named("daily"), SlidingLog(9, time.Hour)
-		store := NewMemorySize(100)
-		limiter := must(NewLimiter(store, burst, daily, log))
-		left := func() (n [3]int64) {
-			for i, l := range []Limit{burst, daily, log} {
-				d, err := store.Take(ctx, Request{Key: "k", Limit: l})
-				if err != nil {
-					t.Fatal(err)
-				}
-				n[i] = d.Remaining
-			}
-			return n
-		}
-		for i, c := range []struct {
-			wait    time.Duration
-			cost    int64
-			allowed bool
-			limit   Limit
-			retry   time.Duration
-			left    [3]int64
-			remark  string
-		}{
-			{0, 1, true, burst, 0, [3]int64{2, 4, 8}, "granted: the one with the least remaining speaks"},
-			{0, 3, false, burst, time.Second, [3]int64{2, 4, 8}, "refused by one: none is charged"},
-			{0, 4, false, burst, Never, [3]int64{2, 4, 8}, "never by one"},
-			{time.Second, 3, true, burst, 0, [3]int64{0, 1, 5}, "granted"},
-			{0, 2, false, daily, 24*time.Hour - time.Second, [3]int64{0, 1, 5}, "refused by two: the longest wait speaks"},
-			{3 * time.Second, 1, true, daily, 0, [3]int64{2, 0, 4}, "the last of the day"},
-			{time.Second, 1, false, daily, 24*time.Hour - 5*time.Second, [3]int64{3, 0, 4}, "the day's limit refuses; no sibling is charged"},
-			{0, -2, true, daily, 0, [3]int64{3, 2, 6}, "a refund goes to all"},
-			{0, 0, true, daily, 0, [3]int64{3, 2, 6}, "a look"},
-		} {
-			time.Sleep(c.wait)
-			d, err := limiter.take(ctx, "k", c.cost)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d.Allowed() != c.allowed || d.Limit != c.limit || d.RetryAfter != c.retry || left() != c.left {
-				t.Errorf("row %d (%s): %+v, left %v; want %+v", i+1, c.remark, d, left(), c)
-			}
-		}
-		if err := limiter.Reset(ctx, "k"); err != nil || left() != [3]int64{3, 5, 9} {
-			t.Errorf("after a reset: %v, %v", left(), err)
-		}
-	})
-}
-
 func TestStrictest(t *testing.T) {
 	a, b := PerSecond(1), PerSecond(2)
 	for _, c := range []struct {
@@ -130,9 +96,12 @@ func TestStrictest(t *testing.T) {
 		{"one alone", []Decision{{Limit: a}}, 0},
 		{"a refusal before a grant", []Decision{{Limit: a}, {Limit: b, RetryAfter: 1}}, 1},
 		{"the longest wait", []Decision{{Limit: a, RetryAfter: 2}, {Limit: b, RetryAfter: 1}}, 0},
-		{"never is the longest", []Decision{{Limit: a, RetryAfter: 2}, {Limit: b, RetryAfter: Never}}, 1},
+		{"never is the longest", []Decision{{Limit: a, RetryAfter: 2},
+			{Limit: b, RetryAfter: Never}}, 1},
 		{"the least remaining", []Decision{{Limit: a, Remaining: 2}, {Limit: b, Remaining: 1}}, 1},
-		{"remaining counts for nothing in a refusal", []Decision{{Limit: a, Remaining: 0, RetryAfter: 1}, {Limit: b, Remaining: 5, RetryAfter: 2}}, 1},
+		{"remaining counts for nothing in a refusal",
+			[]Decision{{Limit: a, Remaining: 0, RetryAfter: 1},
+				{Limit: b, Remaining: 5, RetryAfter: 2}}, 1},
 		{"of equals the first", []Decision{{Limit: a, Remaining: 1}, {Limit: b, Remaining: 1}}, 0},
 	} {
 		if got := Strictest(c.ds); got != c.ds[c.want] {
@@ -142,7 +111,8 @@ func TestStrictest(t *testing.T) {
 }
 
 func TestLimitsOfEachKey(t *testing.T) {
-	free, paid := []Limit{FixedWindow(1, time.Hour).Named("plan")}, []Limit{FixedWindow(5, time.Hour).Named("plan"), PerHour(3)}
+	free, paid := []Limit{FixedWindow(1, time.Hour).Named("plan")},
+		[]Limit{FixedWindow(5, time.Hour).Named("plan"), PerHour(3)}
 	plans := map[string][]Limit{"free": free, "paid": paid, "unlimited": nil}
 	synctest.Test(t, func(t *testing.T) {
 		store := NewMemorySize(100)
@@ -150,7 +120,8 @@ func TestLimitsOfEachKey(t *testing.T) {
 			plan, _, _ := strings.Cut(key, ":")
 			return plans[plan], nil
 		})
-		for key, want := range map[string]int{"free:1": 1, "free:2": 1, "paid:1": 3, "unlimited:1": 10, "stranger": 10} {
+		for key, want := range map[string]int{"free:1": 1, "free:2": 1, "paid:1": 3,
+			"unlimited:1": 10, "stranger": 10} {
 			granted := 0
 			for range 10 {
 				d, err := limiter.Allow(t.Context(), key)
@@ -166,7 +137,8 @@ func TestLimitsOfEachKey(t *testing.T) {
 			}
 		}
 		d, err := limiter.Peek(t.Context(), "unlimited:1")
-		if want := (Decision{Limit: Unlimited(), Remaining: math.MaxInt64}); d != want || err != nil {
+		if want := (Decision{Limit: Unlimited(), Remaining: math.MaxInt64}); d != want ||
+			err != nil {
 			t.Errorf("a key without limits: %+v, %v", d, err)
 		}
 		if err := limiter.Reset(t.Context(), "unlimited:1"); err != nil {
@@ -177,7 +149,8 @@ func TestLimitsOfEachKey(t *testing.T) {
 		if d, _ := limiter.Peek(t.Context(), "free:1"); d.Remaining != 3 || d.Limit != paid[1] {
 			t.Errorf("after the move: %+v", d)
 		}
-		if d, _ := store.Take(t.Context(), Request{Key: "free:1", Limit: paid[0]}); d.Remaining != 4 {
+		if d, _ := store.Take(t.Context(),
+			Request{Key: "free:1", Limit: paid[0]}); d.Remaining != 4 {
 			t.Errorf("of the new plan's 5, remaining is %d", d.Remaining)
 		}
 	})
@@ -185,13 +158,19 @@ func TestLimitsOfEachKey(t *testing.T) {
 
 func TestBadLimitsOfAKey(t *testing.T) {
 	one, other := FixedWindow(1, time.Hour).Named("plan"), FixedWindow(5, time.Hour).Named("plan")
-	for what, limits := range map[string][]Limit{"one that is not valid": {{}}, "two of one name": {one, other}, "one twice": {one, one}} {
-		limiter, _ := NewLimiterFunc(NewMemorySize(1), func(context.Context, string) ([]Limit, error) { return limits, nil })
+	for what, limits := range map[string][]Limit{"one that is not valid": {{}},
+		"two of one name": {one, other}, "one twice": {one, one}} {
+		limiter, _ := NewLimiterFunc(
+			NewMemorySize(1), func(context.Context, string) ([]Limit, error) { return limits, nil })
 		if _, err := limiter.Allow(t.Context(), "k"); !isInvalid(err) {
 			t.Errorf("%s gives the error %v", what, err)
 		}
 	}
-	limiter, _ := NewLimiterFunc(NewMemorySize(1), func(context.Context, string) ([]Limit, error) { return []Limit{{}}, nil })
+	limiter, _ := NewLimiterFunc(
+		NewMemorySize(1), func(context.Context, string) (
+			[]Limit, error) {
+			return []Limit{{}}, nil
+		})
 	if err := limiter.Reset(t.Context(), "k"); !isInvalid(err) {
 		t.Errorf("a reset gives the error %v", err)
 	}
@@ -222,7 +201,8 @@ func TestErrorsOfTheStorePassThrough(t *testing.T) {
 func TestSetLimitsRefusesAndKeepsWhatItHad(t *testing.T) {
 	l := FixedWindow(1, time.Hour)
 	limiter := must(NewLimiter(NewMemorySize(10), l))
-	for _, limits := range [][]Limit{nil, {Limit{}}, {l, FixedWindow(-1, time.Hour)}, {l, l}, {l.Named("a"), FixedWindow(2, time.Hour).Named("a")}} {
+	for _, limits := range [][]Limit{nil, {Limit{}}, {l, FixedWindow(-1, time.Hour)}, {l, l},
+		{l.Named("a"), FixedWindow(2, time.Hour).Named("a")}} {
 		if err := limiter.SetLimits(limits...); !isInvalid(err) {
 			t.Errorf("%v gives the error %v", limits, err)
 		}
@@ -235,119 +215,6 @@ func TestSetLimitsRefusesAndKeepsWhatItHad(t *testing.T) {
 	if d, err := limiter.Peek(t.Context(), "k"); err != nil || d.Limit.Capacity() != 7 {
 		t.Errorf("%+v, %v", d, err)
 	}
-}
-
-// A named limit whose numbers change keeps what has been consumed, hands out no
-// fresh budget and locks nobody out: growing and shrinking, count and period,
-// by every algorithm.
-func TestSetLimitsKeepsWhatWasConsumed(t *testing.T) {
-	type numbers struct {
-		n      int64
-		period time.Duration
-	}
-	changes := []struct {
-		from, to numbers
-		remark   string
-	}{
-		{numbers{10, time.Minute}, numbers{20, time.Minute}, "a larger count"},
-		{numbers{10, time.Minute}, numbers{4, time.Minute}, "a smaller count"},
-		{numbers{10, time.Minute}, numbers{10, time.Hour}, "a longer period"},
-		{numbers{10, time.Minute}, numbers{10, 10 * time.Second}, "a shorter period"},
-		{numbers{10, time.Minute}, numbers{30, time.Hour}, "more, and longer"},
-		{numbers{10, time.Minute}, numbers{3, time.Second}, "less, and shorter"},
-		{numbers{10, time.Minute}, numbers{1, 7 * time.Second}, "one"},
-	}
-	for i, was := range everyAlgorithm(1, time.Second) {
-		for _, c := range changes {
-			for _, used := range []int64{1, 5, 10} {
-				from := everyAlgorithm(c.from.n, c.from.period)[i].Named("api")
-				to := everyAlgorithm(c.to.n, c.to.period)[i].Named("api")
-				synctest.Test(t, func(t *testing.T) {
-					what := was.Algorithm().String() + ", " + c.remark + ", " + strconv.FormatInt(used, 10) + " consumed"
-					changeLimits(t, what, from, to, used)
-				})
-			}
-		}
-	}
-}
-
-func changeLimits(t *testing.T, what string, from, to Limit, used int64) {
-	t.Helper()
-	ctx := t.Context()
-	limiter := must(NewLimiter(NewMemorySize(100), from))
-	must(limiter.AllowN(ctx, "k", used))
-	if err := limiter.SetLimits(to); err != nil {
-		t.Fatal(err)
-	}
-	want := max(to.Capacity()-used, 0)
-	switch to.Algorithm() {
-	case AlgorithmTokenBucket, AlgorithmSteppedTokenBucket: // the fraction that is used, rounded up to whole tokens
-		want = to.Capacity() * (from.Capacity() - used) / from.Capacity()
-	default:
-		if from.Period() != to.Period() { // another limit
-			want = to.Capacity()
-		}
-	}
-	if d := must(limiter.Peek(ctx, "k")); d.Remaining != want || d.Limit != to {
-		t.Errorf("%s: remaining %d of %v, want %d", what, d.Remaining, to, want)
-	}
-	granted := int64(0)
-	for must(limiter.Allow(ctx, "k")).Allowed() {
-		if granted++; granted > to.Capacity() {
-			break
-		}
-	}
-	if granted != want {
-		t.Errorf("%s: granted %d more in one moment, want %d", what, granted, want)
-	}
-	d := must(limiter.AllowN(ctx, "k", to.Capacity()))
-	longest := 2 * to.Period()
-	if to.Algorithm() != AlgorithmSlidingWindow {
-		longest = to.Period()
-	}
-	if !d.Allowed() && d.RetryAfter > longest {
-		t.Errorf("%s: locked out for %v of %v", what, d.RetryAfter, to)
-	}
-	time.Sleep(longest)
-	if d := must(limiter.Peek(ctx, "k")); d.Remaining != to.Capacity() || d.ResetAfter != 0 {
-		t.Errorf("%s: %v later remaining %d, reset after %v", what, longest, d.Remaining, d.ResetAfter)
-	}
-}
-
-// While limits change and many ask, no answer is an error, and every one is by
-// one of the limits that were set.
-func TestLimiterByManyGoroutines(t *testing.T) {
-	sets := [][]Limit{
-		{PerHour(1000).Named("api")},
-		{PerHour(900).Burst(900).Named("api"), SlidingLog(1000, time.Hour).Named("api")},
-		{FixedWindow(1e6, time.Hour), SlidingWindow(1e5, time.Hour), SteppedTokenBucket(1000, time.Hour).Burst(1000)},
-	}
-	limiter := must(NewLimiter(NewMemorySize(10_000), sets[0]...))
-	var group sync.WaitGroup
-	for g := range 8 {
-		group.Go(func() {
-			for i := range 500 {
-				key := strconv.Itoa(i % 7)
-				var err error
-				switch (i + g) % 6 {
-				case 0:
-					_, err = limiter.Peek(t.Context(), key)
-				case 1:
-					_, err = limiter.Refund(t.Context(), key, 1)
-				case 2:
-					err = limiter.Reset(t.Context(), key)
-				case 3:
-					err = limiter.SetLimits(sets[(i+g)%len(sets)]...)
-				default:
-					_, err = limiter.AllowN(t.Context(), key, 2)
-				}
-				if err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	group.Wait()
 }
 
 // AllowEach returns for each limit what AllowN would if it were alone, and charges all or
@@ -386,13 +253,16 @@ func TestAllowEach(t *testing.T) {
 		}
 		one := must(NewLimiter(NewMemorySize(100), PerMinute(3)))
 		before := []Decision{{Remaining: 9}}
-		if ds, err := one.AllowEach(t.Context(), "k", 3, before); err != nil || len(ds) != 2 || ds[0].Remaining != 9 || !ds[1].Allowed() {
+		if ds, err := one.AllowEach(t.Context(), "k", 3, before); err != nil || len(ds) != 2 ||
+			ds[0].Remaining != 9 || !ds[1].Allowed() {
 			t.Errorf("one limit: %+v, %v", ds, err)
 		}
-		if _, err := one.AllowEach(t.Context(), "k", -1, nil); err == nil || err.Error() != "headgate: n is -1; want at least 0; Refund returns tokens" {
+		if _, err := one.AllowEach(t.Context(), "k", -1, nil); err == nil ||
+			err.Error() != "headgate: n is -1; want at least 0; Refund returns tokens" {
 			t.Errorf("a negative cost: %v", err)
 		}
-		none := must(NewLimiterFunc(NewMemorySize(100), func(context.Context, string) ([]Limit, error) { return nil, nil }))
+		none := must(NewLimiterFunc(
+			NewMemorySize(100), func(context.Context, string) ([]Limit, error) { return nil, nil }))
 		if ds, err := none.AllowEach(t.Context(), "k", 1, before); err != nil || len(ds) != 1 {
 			t.Errorf("no limits: %+v, %v", ds, err)
 		}
@@ -405,10 +275,15 @@ func TestNoStore(t *testing.T) {
 	for name, with := range map[string]func(Store) error{
 		"NewLimiter": func(s Store) error { _, err := NewLimiter(s, limit); return err },
 		"NewLimiterFunc": func(s Store) error {
-			_, err := NewLimiterFunc(s, func(context.Context, string) ([]Limit, error) { return nil, nil })
+			_, err := NewLimiterFunc(
+				s, func(context.Context, string) ([]Limit, error) { return nil, nil })
 			return err
 		},
-		"AllowAll": func(s Store) error { _, err := AllowAll(t.Context(), s, Request{Limit: limit, Cost: 1}); return err },
+		"AllowAll": func(s Store) error {
+			_,
+				err := AllowAll(t.Context(), s, Request{Limit: limit, Cost: 1})
+			return err
+		},
 	} {
 		for _, none := range []Store{nil, (*Memory)(nil), new(Memory)} {
 			const want = "headgate: store is nil or a zero value; want a Store, such as NewMemory()"

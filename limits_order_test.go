@@ -13,7 +13,8 @@ func TestSetLimitsKeepsTheOrder(t *testing.T) {
 	for _, next := range []Limit{PerSecond(1), PerSecond(2).Burst(1)} {
 		for _, trip := range []time.Duration{0, 2 * time.Millisecond} {
 			synctest.Test(t, func(t *testing.T) {
-				l := must(NewLimiter(&networkStore{Store: NewMemory(), there: trip / 2, back: trip / 2}, PerSecond(1)))
+				l := must(NewLimiter(&networkStore{Store: NewMemory(), there: trip / 2,
+					back: trip / 2}, PerSecond(1)))
 				passed := make(chan string, 9)
 				wait := func(name string) {
 					go func() {
@@ -34,7 +35,8 @@ func TestSetLimitsKeepsTheOrder(t *testing.T) {
 				time.Sleep(20 * time.Second)
 				synctest.Wait()
 				close(passed)
-				if names := slices.Collect(all(passed)); !slices.IsSorted(names) || len(names) != 9 {
+				if names := slices.Collect(all(passed)); !slices.IsSorted(names) ||
+					len(names) != 9 {
 					t.Errorf("%v, %s away: %q", next, trip, names)
 				}
 			})

@@ -185,53 +185,50 @@ func (p *spot) take(r *Request, wait int64, charge bool) algorithm.Verdict {
 
 // spots finds the spots of rs, whose shards are locked.
 func (m *Memory) spots(rs []Request, spots []spot) ([]spot, error) {
-	now := m.clock.Micros()
-	var shared sharedSlots
+	now, full := m.clock.Micros(), false
 	for i := range rs {
 		hash, l := m.hash(rs[i].Key), rs[i].Limit.rule
 		p := spot{shard: m.shard(hash), own: memtable.Hash(hash, l), order: rs[i].order(now)}
 		var ok bool
-		p.h, ok = p.shard.Prepare(l, p.own, min(p.order.Now, now))
-		if !ok || p.h != p.own && !shared.add(&p) {
+		if p.h, ok = p.shard.Prepare(l, p.own, min(p.order.Now, now)); !ok {
 			return nil, ErrFull
 		}
 		p.shard.Hold(p.h, now, len(rs))
+		full = full || p.h != p.own
 		spots = append(spots, p)
 	}
-	for i := range rs { // a later one may have made the shard forget an earlier one's limit or slot
-		p, l := &spots[i], rs[i].Limit.rule
-		clash := shared != nil && p.h == p.own && !shared.allow(p, p.shard.Begins(l, p.h))
-		if clash || !p.shard.Register(l) {
+	if full && clash(rs, spots) {
+		return nil, ErrFull
+	}
+	for i := range rs { // a later one may have made the shard forget an earlier one's limit
+		if !spots[i].shard.Register(rs[i].Limit.rule) {
 			return nil, ErrFull
 		}
 	}
 	return spots, nil
 }
 
-// sharedSlots are the slots that new keys of a group share in a full store, and whether all
-// requests for one are forced. Those are decided one after the other; others would be decided
-// without the charge of a request of the group.
-type sharedSlots map[sharedSlot]bool
-
-type sharedSlot struct {
-	shard *memtable.Shard
-	h     uint64
-}
-
-// add adds the slot of p, and reports whether p can be decided with those before it.
-func (s *sharedSlots) add(p *spot) bool {
-	if *s == nil {
-		*s = make(sharedSlots)
+// clash reports whether the accounts of two requests, which new keys of a full store share, are
+// one. If both are forced, they are decided one after the other; others would be decided without
+// the charge of a request of the group.
+func clash(rs []Request, spots []spot) bool {
+	type slot struct {
+		shard *memtable.Shard
+		h     uint64
 	}
-	ok := s.allow(p, p.h)
-	(*s)[sharedSlot{p.shard, p.h}] = p.order.Force
-	return ok
-}
-
-// allow reports whether p, whose account begins with that of the slot h, can be decided.
-func (s *sharedSlots) allow(p *spot, h uint64) bool {
-	forced, shared := (*s)[sharedSlot{p.shard, h}]
-	return !shared || forced && p.order.Force
+	seen := make(map[slot]bool, len(rs)) // whether it is forced
+	for i := range spots {
+		p := &spots[i]
+		from := slot{p.shard, p.h}
+		if p.h == p.own {
+			from.h = p.shard.Begins(rs[i].Limit.rule, p.h)
+		}
+		if forced, taken := seen[from]; taken && !(forced && p.order.Force) {
+			return true
+		}
+		seen[from] = p.order.Force
+	}
+	return false
 }
 
 // lock locks the shards of rs, each once and in their order in memory, so that two calls

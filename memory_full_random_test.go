@@ -40,20 +40,23 @@ type fullStore struct {
 
 func newFullStore(t *testing.T, seed uint64, limit Limit) *fullStore {
 	random := rand.New(rand.NewPCG(seed, 11))
-	f := &fullStore{t: t, random: random, small: NewMemorySize(1 + random.IntN(3)), big: NewMemorySize(1000), now: midnight}
+	f := &fullStore{t: t, random: random, small: NewMemorySize(1 + random.IntN(3)),
+		big: NewMemorySize(1000), now: midnight}
 	f.limits = []Limit{limit, limit.Named("other")}
 	f.bounds = make(map[Limit]Limit)
 	for _, l := range f.limits {
 		f.bounds[l] = l
 		if l.Algorithm() == AlgorithmSteppedTokenBucket { // keys that share a slot share its steps
-			f.bounds[l] = Per(l.Refill(), l.Period()).Burst(l.Capacity() + l.Refill()).Named("bound-" + fmt.Sprint(l == limit))
+			f.bounds[l] = Per(l.Refill(), l.Period()).Burst(
+				l.Capacity() + l.Refill()).Named("bound-" + fmt.Sprint(l == limit))
 		}
 	}
 	return f
 }
 
 func (f *fullStore) step() {
-	f.now = f.now.Add(time.Duration(f.random.IntN(300_000)) * time.Duration(f.random.IntN(2)) * time.Microsecond)
+	f.now = f.now.Add(time.Duration(f.random.IntN(300_000)) * time.Duration(
+		f.random.IntN(2)) * time.Microsecond)
 	switch f.random.IntN(20) {
 	case 0:
 		r := f.request()
@@ -138,12 +141,13 @@ func (f *fullStore) repeat(r Request, d Decision) {
 	}
 	again := Request{Key: r.Key, Limit: f.bounds[r.Limit], Cost: r.Cost, At: start}
 	if d, err := f.big.Take(f.t.Context(), again); err != nil || !d.Allowed() {
-		f.t.Errorf("%+v is granted at %v, and over the limit: %+v, %v", r, start.Sub(midnight), d, err)
+		f.t.Errorf("%+v is granted at %v, and over the limit: %+v, %v", r, start.Sub(midnight),
+			d, err)
 	}
 }
 
-// repeatForced charges what the small store was forced to charge. A key without a slot of its own is
-// charged only what fits.
+// repeatForced charges what the small store was forced to charge. A key without a slot of its own
+// is charged only what fits.
 func (f *fullStore) repeatForced(r Request, d Decision) {
 	if !d.Allowed() && !own(f.small, r.Key, r.Limit) {
 		return

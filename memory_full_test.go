@@ -41,7 +41,8 @@ func flood(t *testing.T, l Limit, keys int) {
 	for i := range 10 * keys {
 		ask(t, m, "new"+strconv.Itoa(i), l, int64(i%4), time.Duration(i)*micro)
 		if (i%997 == 0 || i == 10*keys-1) && m.Keys() > mostTaken {
-			t.Fatalf("after %d new keys: %d of at most %d slots are taken", i+1, m.Keys(), mostTaken)
+			t.Fatalf("after %d new keys: %d of at most %d slots are taken", i+1, m.Keys(),
+				mostTaken)
 		}
 	}
 	for _, key := range known {
@@ -93,7 +94,8 @@ func TestNewKeysOfAFullStoreShareOneBudget(t *testing.T) {
 				t.Errorf("new keys were granted %d of 5", granted)
 			}
 			for i := range 100 {
-				if d := ask(t, m, "known"+strconv.Itoa(i), l, 1, 0); !d.Allowed() || d.Remaining != 3 {
+				if d := ask(t, m, "known"+strconv.Itoa(i), l, 1, 0); !d.Allowed() ||
+					d.Remaining != 3 {
 					t.Fatalf("a known key notices: %+v", d)
 				}
 			}
@@ -124,24 +126,6 @@ func roomComesBack(t *testing.T, m *Memory, l Limit, later time.Duration) {
 // spare is how many overflow slots a small store has.
 const spare = 16
 
-// Each limit has an overflow slot of its own.
-func TestNewKeysShareOneBudgetForEachLimit(t *testing.T) {
-	m := NewMemorySize(1)
-	ask(t, m, "known", FixedWindow(1, time.Hour), 1, 0)
-	for i := range spare - 3 {
-		l := FixedWindow(int64(i+2), time.Hour)
-		granted := int64(0)
-		for k := range 30 {
-			if ask(t, m, strconv.Itoa(k), l, 1, 0).Allowed() {
-				granted++
-			}
-		}
-		if granted != l.Capacity() {
-			t.Errorf("new keys under %v were granted %d", l, granted)
-		}
-	}
-}
-
 // ErrFull is the error when a new key needs an overflow slot and none is free. Nothing is
 // charged.
 func TestErrFull(t *testing.T) {
@@ -164,7 +148,8 @@ func TestErrFull(t *testing.T) {
 		if i < spare-2 {
 			t.Errorf("full after %d limits, with %d spare slots", i, spare)
 		}
-		rs := []Request{{Key: "known", Limit: known, Cost: 1, At: midnight}, {Key: "new", Limit: l, Cost: 1, At: midnight}}
+		rs := []Request{{Key: "known", Limit: known, Cost: 1, At: midnight},
+			{Key: "new", Limit: l, Cost: 1, At: midnight}}
 		if err := m.TakeAll(t.Context(), rs, make([]Decision, 2)); !errors.Is(err, ErrFull) {
 			t.Errorf("limit %d beside a known one: %v", i, err)
 		}
@@ -186,10 +171,12 @@ func TestTimeAheadDropsNothing(t *testing.T) {
 			must(m.Take(t.Context(), Request{Key: strconv.Itoa(i), Limit: l, Cost: 5}))
 		}
 		for i := range 1000 {
-			must(m.Take(t.Context(), Request{Key: "ahead" + strconv.Itoa(i), Limit: l, Cost: 1, At: time.Now().Add(1000 * time.Hour)}))
+			must(m.Take(t.Context(), Request{Key: "ahead" + strconv.Itoa(i), Limit: l, Cost: 1,
+				At: time.Now().Add(1000 * time.Hour)}))
 		}
 		for i := range 10 {
-			if d := must(m.Take(t.Context(), Request{Key: strconv.Itoa(i), Limit: l, Cost: 1})); d.Allowed() {
+			if d := must(m.Take(t.Context(),
+				Request{Key: strconv.Itoa(i), Limit: l, Cost: 1})); d.Allowed() {
 				t.Errorf("key %d was forgotten: %+v", i, d)
 			}
 		}
@@ -214,23 +201,6 @@ func TestNewKeysAfterAFloodAreGranted(t *testing.T) {
 	}
 	if d := ask(t, m, "spender", day, 1, time.Minute); d.Allowed() {
 		t.Errorf("the spender, at a place of its own, is granted more: %+v", d)
-	}
-}
-
-// A new key starts its own log with what the overflow slot holds.
-func TestLogOfTheOverflowSlotIsKept(t *testing.T) {
-	m := NewMemorySize(3)
-	for i := range 3 {
-		ask(t, m, fmt.Sprint("known", i), FixedWindow(1, time.Second), 1, 0)
-	}
-	granted := 0
-	for i := range 100 {
-		if ask(t, m, "new key", SlidingLog(5, time.Hour), 1, time.Duration(i)*100*time.Millisecond).Allowed() {
-			granted++
-		}
-	}
-	if granted != 5 {
-		t.Errorf("granted %d of 5 an hour", granted)
 	}
 }
 
@@ -289,7 +259,8 @@ func TestADeniedGroupChargesNothingInAFullStore(t *testing.T) {
 			ask(t, m, fmt.Sprint("shared", i), limit, 1, 0)
 		}
 		for i := range 20 {
-			first := Request{Key: fmt.Sprint("new", i), Limit: limit, Cost: 45, At: midnight.Add(2 * time.Second)}
+			first := Request{Key: fmt.Sprint("new", i), Limit: limit, Cost: 45,
+				At: midnight.Add(2 * time.Second)}
 			second := first
 			second.Key = fmt.Sprint("shared", i)
 			ds := make([]Decision, 2)
@@ -301,20 +272,24 @@ func TestADeniedGroupChargesNothingInAFullStore(t *testing.T) {
 	}
 }
 
-// A group of new keys takes no more slots than there are, also if slots of the group may be dropped.
+// A group of new keys takes no more slots than there are, also if slots of the group may be
+// dropped.
 func TestGroupOfMoreKeysThanThereIsRoomFor(t *testing.T) {
 	l := PerSecond(1)
 	group := func(m *Memory, from, to int, after time.Duration) error {
 		var rs []Request
 		for i := from; i < to; i++ {
-			rs = append(rs, Request{Key: strconv.Itoa(i), Limit: l, Cost: 1, At: midnight.Add(after)})
+			rs = append(rs, Request{Key: strconv.Itoa(i), Limit: l, Cost: 1,
+				At: midnight.Add(after)})
 		}
 		return m.TakeAll(t.Context(), rs, make([]Decision, len(rs)))
 	}
-	for _, n := range []int{2, 10, 11, 12, 40, 4000} { // one of 11 shares the overflow slot with no other
+	for _, n := range []int{2, 10, 11, 12, 40,
+		4000} { // one of 11 shares the overflow slot with no other
 		m := NewMemorySize(10)
 		err := group(m, 0, n, 0)
-		if full := n > 11; errors.Is(err, ErrFull) != full || m.Keys() > 11 || full && m.Keys() != 0 {
+		if full := n > 11; errors.Is(err, ErrFull) != full || m.Keys() > 11 || full &&
+			m.Keys() != 0 {
 			t.Fatalf("a group of %d: %v, %d slots are taken", n, err, m.Keys())
 		}
 	}
@@ -323,7 +298,8 @@ func TestGroupOfMoreKeysThanThereIsRoomFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := group(m, 0, 12, time.Hour); !errors.Is(err, ErrFull) {
-		t.Errorf("the known keys have expired, and two are new: %v, %d slots are taken", err, m.Keys())
+		t.Errorf("the known keys have expired, and two are new: %v, %d slots are taken", err,
+			m.Keys())
 	}
 	if err := group(m, 20, 30, time.Hour); err != nil {
 		t.Errorf("ten new keys: %v", err)
@@ -383,87 +359,6 @@ func TestAFloodThatIsOverIsForgotten(t *testing.T) {
 	}
 }
 
-// Once, a key that spent the budget of the overflow slot got a fresh one with a slot of its
-// own: twice its limit in a moment.
-func TestSharedBudgetIsKeptInASlotOfItsOwn(t *testing.T) {
-	long, short := FixedWindow(5, time.Hour), FixedWindow(1, time.Second)
-	for name, takeOne := range map[string]func(m *Memory, r Request) Decision{
-		"Take": func(m *Memory, r Request) Decision { return must(m.Take(t.Context(), r)) },
-		"TakeAll": func(m *Memory, r Request) Decision {
-			ds := make([]Decision, 1)
-			return must(ds, m.TakeAll(t.Context(), []Request{r}, ds))[0]
-		},
-	} {
-		m := NewMemorySize(3)
-		for i := range 3 {
-			take(t, m, fmt.Sprint("known", i), short, 1, 0)
-		}
-		granted := 0
-		for i := range 110 { // the slots of the others are free again after ten
-			at := midnight.Add(time.Duration(i/10) * 2 * time.Second)
-			if takeOne(m, Request{Key: "k", Limit: long, Cost: 1, At: at}).Allowed() {
-				granted++
-			}
-		}
-		if granted != 5 {
-			t.Errorf("%s: granted %d of 5 an hour", name, granted)
-		}
-	}
-}
-
-// So is what was booked in the overflow slot.
-func TestBookingInTheOverflowSlotIsKept(t *testing.T) {
-	m := NewMemorySize(3)
-	l := FixedWindow(5, time.Hour)
-	for i := range 3 {
-		take(t, m, fmt.Sprint("known", i), PerSecond(1), 1, 0)
-	}
-	ask(t, m, "another", l, 5, 0)
-	r := Request{Key: "k", Limit: l, Cost: 5, MaxWait: 2 * time.Hour, At: midnight}
-	if d := must(m.Take(t.Context(), r)); d.RetryAfter != time.Hour {
-		t.Fatalf("not booked in the next hour: %+v", d)
-	}
-	if d := ask(t, m, "k", l, 5, time.Hour+time.Second); d.Allowed() {
-		t.Errorf("granted once more in that hour: %+v", d)
-	}
-}
-
-// Once, a key that left the overflow slot wrote into the log of that slot: 6 of 4 were granted.
-func TestLogOfTheOverflowSlotIsNotWrittenByOthers(t *testing.T) {
-	for name, r := range map[string]Request{"booked": {Cost: 1, MaxWait: time.Minute}, "forced": {Cost: 7, Force: true}} {
-		m := NewMemorySize(2)
-		l := SlidingLog(4, time.Second)
-		ask(t, m, "A", PerSecond(10), 1, 0)
-		ask(t, m, "B", PerSecond(10), 1, 0)
-		ask(t, m, "X", l, 1, 0)
-		ask(t, m, "Y", l, 3, 10*time.Millisecond)
-		r.Key, r.Limit, r.At = "X", l, midnight.Add(200*time.Millisecond)
-		must(m.Take(t.Context(), r))
-		if d := ask(t, m, "Y", l, 2, 210*time.Millisecond); d.Allowed() || d.RetryAfter != 800*time.Millisecond {
-			t.Errorf("%s: %+v", name, d)
-		}
-	}
-}
-
-// ErrFull is for a table full of states that count; here all have decayed.
-func TestFullOfStaleStatesIsNotFull(t *testing.T) {
-	for try := range 200 {
-		m := NewMemorySize(1)
-		for i := range 15 {
-			l := FixedWindow(1, time.Second).Named(fmt.Sprintf("limit%d-%d", try, i))
-			take(t, m, fmt.Sprint(i), l, 1, 0)
-			if i == 14 {
-				take(t, m, "another", l, 1, 0) // the third to find it full since the last look for stale states
-			}
-		}
-		l := FixedWindow(1, time.Second).Named(fmt.Sprintf("another%d", try))
-		_, err := m.Take(t.Context(), Request{Key: "new", Limit: l, Cost: 1, At: midnight.Add(time.Hour)})
-		if err != nil {
-			t.Fatalf("an hour after every window ended: %v", err)
-		}
-	}
-}
-
 // NewMemorySize(n) has room for at least n keys. Once, a shard's slack of 1/32 was less than the
 // spread of a hash over 64 shards of 4,096.
 func TestRoomForAtLeastTheKeysAskedFor(t *testing.T) {
@@ -498,25 +393,6 @@ func TestNewKeyOfAFullStoreCannotRefundOthers(t *testing.T) {
 	}
 }
 
-// Slots whose state has decayed are used again: a stream of keys that come once needs no more
-// room than the keys that are in use at a time.
-func TestStreamOfKeysThatComeOnce(t *testing.T) {
-	for _, l := range everyAlgorithm(2, 100*time.Millisecond) {
-		m := NewMemorySize(1000)
-		shared := 0
-		for i := range 50_000 {
-			key := fmt.Sprint("once", i)
-			after := time.Duration(i) * time.Millisecond // some 200 are alive
-			if d := ask(t, m, key, l, 1, after); !d.Allowed() || d.Remaining != 1 {
-				shared++
-			}
-		}
-		if shared > 0 {
-			t.Errorf("%v: %d of 50,000 keys have no slot of their own", l, shared)
-		}
-	}
-}
-
 // A stream of keys that come once and expire does not grow the table: what it holds at any time is
 // what counts.
 func TestAStreamOfKeysThatExpireKeepsTheTableSmall(t *testing.T) {
@@ -532,7 +408,8 @@ func TestAStreamOfKeysThatExpireKeepsTheTableSmall(t *testing.T) {
 	stream := func(keys int) {
 		for range keys {
 			now = now.Add(10 * time.Microsecond)
-			r := Request{Key: strconv.FormatInt(now.UnixMicro(), 10), Limit: limit, Cost: 1, At: now}
+			r := Request{Key: strconv.FormatInt(now.UnixMicro(), 10), Limit: limit, Cost: 1,
+				At: now}
 			if d, err := m.Take(t.Context(), r); err != nil || !d.Allowed() {
 				t.Fatal(d, err)
 			}

@@ -8,12 +8,14 @@ import (
 // A part of a start that is ahead is cancelled, and the rest is given back once it has come.
 func TestAPartialCancelLosesNothing(t *testing.T) {
 	base := time.Unix(1_800_000_000, 0) // the beginning of an hour
-	for _, l := range []Limit{FixedWindow(10, time.Hour), SlidingWindow(10, time.Hour), SlidingLog(10, time.Hour)} {
+	for _, l := range []Limit{FixedWindow(10, time.Hour), SlidingWindow(10, time.Hour),
+		SlidingLog(10, time.Hour)} {
 		m := NewMemorySize(10)
 		slow := Request{Key: "k", Limit: Per(1, 90*time.Minute).Named("slow"), Cost: 1, At: base}
 		must(m.Take(t.Context(), slow))
 		slow.MaxWait = 9 * time.Hour
-		grant := Request{Key: "k", Limit: l, Cost: 8, MaxWait: 9 * time.Hour, At: base, Start: new(time.Time)}
+		grant := Request{Key: "k", Limit: l, Cost: 8, MaxWait: 9 * time.Hour, At: base,
+			Start: new(time.Time)}
 		if err := m.TakeAll(t.Context(), []Request{grant, slow}, make([]Decision, 2)); err != nil {
 			t.Fatal(err)
 		}

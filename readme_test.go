@@ -27,9 +27,11 @@ func TestDocumentationCompiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, at := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatchIndex(text, -1) {
+		for _, at := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatchIndex(
+			text, -1) {
 			line := strings.Count(string(text[:at[2]]), "\n") + 1
-			program += fmt.Sprintf("\nfunc _(ctx context.Context) {\n//line %s:%d\n%s}\n", page, line, text[at[2]:at[3]])
+			program += fmt.Sprintf("\nfunc _(ctx context.Context) {\n//line %s:%d\n%s}\n", page,
+				line, text[at[2]:at[3]])
 			snippets++
 		}
 	}
@@ -37,11 +39,13 @@ func TestDocumentationCompiles(t *testing.T) {
 		t.Fatalf("the documentation has %d Go snippets; want at least 10", snippets)
 	}
 	file := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(file, []byte(program), 0o600); err != nil { //nolint:gosec // a file of this test
+	if err := os.WriteFile(file, []byte(program),
+		0o600); err != nil { //nolint:gosec // a file of this test
 		t.Fatal(err)
 	}
 	// A snippet may leave its results to the reader; nothing else may be wrong.
-	out, _ := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-e", "-o", os.DevNull, file).CombinedOutput()
+	out, _ := exec.CommandContext(
+		t.Context(), "go", "build", "-gcflags=-e", "-o", os.DevNull, file).CombinedOutput()
 	for line := range strings.Lines(string(out)) {
 		if !strings.HasPrefix(line, "#") && !strings.Contains(line, "declared and not used") {
 			t.Error(line)

@@ -19,28 +19,17 @@ func TestLongestSlidingLog(t *testing.T) {
 		ask(t, m, "key", l, 1, time.Duration(i)*micro)
 	}
 	play(t, m, l, []row{
-		{time.Duration(n) * micro, 1, false, 0, time.Second - time.Duration(n)*micro, time.Second - micro, "full"},
-		{time.Duration(n) * micro, n, false, 0, time.Second - micro, time.Second - micro, "all of it, when the last has left"},
+		{time.Duration(n) * micro, 1, false, 0, time.Second - time.Duration(n)*micro,
+			time.Second - micro, "full"},
+		{time.Duration(n) * micro, n, false, 0, time.Second - micro, time.Second - micro,
+			"all of it, when the last has left"},
 		{time.Second + 9*micro, 10, true, 0, 0, time.Second, "ten have left"},
-		{time.Second + 9*micro, -20, true, 20, 0, time.Duration(n)*micro - 20*micro, "twenty are given back: ten of now, and the ten before"},
+		{time.Second + 9*micro, -20, true, 20, 0, time.Duration(n)*micro - 20*micro,
+			"twenty are given back: ten of now, and the ten before"},
 		{time.Second + 9*micro, 20, true, 0, 0, time.Second, "and taken again"},
 		{3 * time.Second, n, true, 0, 0, time.Second, "at once, when all have left"},
 		{3 * time.Second, -1000, true, 1000, 0, time.Second, "a thousand of them back"},
 		{4*time.Second - micro, 1001, false, 1000, micro, micro, "the rest is there"},
 		{4 * time.Second, 0, true, n, 0, 0, "and gone"},
-	})
-}
-
-// Grants of more than an entry holds leave all at once.
-func TestLargeCostsInASlidingLog(t *testing.T) {
-	play(t, NewMemorySize(10), SlidingLog(10_000, time.Second), []row{
-		{0, 5000, true, 5000, 0, time.Second, "three entries"},
-		{0, 3000, true, 2000, 0, time.Second, "more of the same instant"},
-		{10 * micro, 2048, false, 2000, time.Second - 10*micro, time.Second - 10*micro, "too much"},
-		{10 * micro, 2000, true, 0, 0, time.Second, "just enough"},
-		{20 * micro, -2500, true, 2500, 0, time.Second - 20*micro, "beyond the latest, into the large one"},
-		{20 * micro, 2501, false, 2500, time.Second - 20*micro, time.Second - 20*micro, "exactly that much"},
-		{time.Second - micro, 2501, false, 2500, micro, micro, "a microsecond early"},
-		{time.Second, 10_000, true, 0, 0, time.Second, "all at once"},
 	})
 }

@@ -32,7 +32,8 @@ func loads() (all []load) {
 		for _, patience := range [][2]int64{{5, 10}, {200, 500}, {1000, 2000}, {5000, 10000}} {
 			for _, demand := range []float64{8, 20, 50} {
 				for _, costs := range [][]int64{{1}, {1, 1, 1, 5}} {
-					all = append(all, load{processes, ms(patience[0]), ms(patience[1]), demand, costs})
+					all = append(all, load{processes, ms(patience[0]), ms(patience[1]), demand,
+						costs})
 				}
 			}
 		}
@@ -40,10 +41,11 @@ func loads() (all []load) {
 	return all
 }
 
-// serve lets the callers of l come for some seconds, and returns how many tokens were granted to callers
-// that were still there, and how long the key was not free when all had left. With deadlines, callers
-// say how long they stay.
-func (l load) serve(t *testing.T, deadlines bool, seconds int, second time.Duration, limits []Limit) (
+// serve lets the callers of l come for some seconds, and returns how many tokens were granted to
+// callers that were still there, and how long the key was not free when all had left. With
+// deadlines, callers say how long they stay.
+func (l load) serve(t *testing.T, deadlines bool, seconds int, second time.Duration,
+	limits []Limit) (
 	served int64, locked time.Duration,
 ) {
 	t.Helper()
@@ -66,7 +68,8 @@ func (l load) serve(t *testing.T, deadlines bool, seconds int, second time.Durat
 			switch {
 			case err == nil && time.Now().Before(end):
 				served += n
-			case err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
+			case err != nil && !errors.Is(err, context.Canceled) &&
+				!errors.Is(err, context.DeadlineExceeded):
 				t.Error(err)
 			}
 		}
@@ -96,11 +99,12 @@ func (l load) serve(t *testing.T, deadlines bool, seconds int, second time.Durat
 }
 
 // Callers that leave cost nobody: as many tokens are served as if each caller had said how long it
-// stays, and the key is free when all have left. A minute of a third of the loads shows that to a few
-// parts in a hundred; with HEADGATE_SOAK, it is five minutes of each.
+// stays, and the key is free when all have left. A minute of a third of the loads shows that to a
+// few parts in a hundred; with HEADGATE_SOAK, it is five minutes of each.
 //
-// If a caller that needs five tokens is first in line, those behind it wait until there are five, also
-// if it leaves before. So a single process serves 0.94 of some loads under a log or a sliding window.
+// If a caller that needs five tokens is first in line, those behind it wait until there are five,
+// also if it leaves before. So a single process serves 0.94 of some loads under a log or a sliding
+// window.
 func TestCallersThatLeaveCostNobody(t *testing.T) {
 	day, seconds, least := 24*time.Hour, 60, 0.95
 	if os.Getenv("HEADGATE_SOAK") != "" {
@@ -134,8 +138,14 @@ func TestCallersThatLeaveCostNobody(t *testing.T) {
 				}
 				var left, stayed int64
 				var locked time.Duration
-				synctest.Test(t, func(t *testing.T) { left, locked = l.serve(t, false, seconds, c.second, limits) })
-				synctest.Test(t, func(t *testing.T) { stayed, _ = l.serve(t, true, seconds, c.second, limits) })
+				synctest.Test(t, func(t *testing.T) {
+					left,
+						locked = l.serve(t, false, seconds, c.second, limits)
+				})
+				synctest.Test(t, func(t *testing.T) {
+					stayed,
+						_ = l.serve(t, true, seconds, c.second, limits)
+				})
 				t.Logf("%d and %d: %.3f", left, stayed, float64(left)/float64(stayed))
 				if len(l.costs) > 1 && (seconds < 300 || c.name == "log" || c.name == "sliding") {
 					least = 0.92

@@ -36,11 +36,12 @@ func distant(m *Memory, trip time.Duration, calls *atomic.Int64) Store {
 	return countingStore{&networkStore{Store: m, there: trip / 2, back: trip / 2}, calls}
 }
 
-// Under each algorithm, over a network, callers get the whole rate with few calls, and the key is not
-// booked ahead when all have left. Once, all of a line asked for each token of a log.
+// Under each algorithm, over a network, callers get the whole rate with few calls, and the key is
+// not booked ahead when all have left. Once, all of a line asked for each token of a log.
 func TestEachAlgorithmOverANetwork(t *testing.T) {
 	for _, limit := range []Limit{
-		PerSecond(10).Burst(100), SlidingLog(100, 10*time.Second), SlidingWindow(100, 10*time.Second),
+		PerSecond(10).Burst(100), SlidingLog(100, 10*time.Second),
+		SlidingWindow(100, 10*time.Second),
 		FixedWindow(100, 10*time.Second), SteppedTokenBucket(100, 10*time.Second),
 	} {
 		for _, trip := range []time.Duration{2 * time.Millisecond, 50 * time.Millisecond} {
@@ -61,7 +62,8 @@ func TestEachAlgorithmOverANetwork(t *testing.T) {
 				all.Wait()
 				sum := passed[0] + passed[1]
 				if sum < 590 || calls.Load() > 4*sum {
-					t.Errorf("%s, %s away: %d of 600 passed, with %d calls", limit, trip, sum, calls.Load())
+					t.Errorf("%s, %s away: %d of 600 passed, with %d calls", limit, trip, sum,
+						calls.Load())
 				}
 				r := must(must(NewLimiter(m, limit)).Reserve(t.Context(), "k", 1))
 				if r.Delay() > limit.Period() {
@@ -79,7 +81,8 @@ func TestFiveLimitsAreOneLine(t *testing.T) {
 		l := must(NewLimiterFunc(distant(NewMemorySize(1000), 10*time.Millisecond, &calls),
 			func(context.Context, string) ([]Limit, error) {
 				return []Limit{
-					PerSecond(10).Burst(1), PerMinute(1000), PerHour(10000), PerDay(100_000), Daily(1e6),
+					PerSecond(10).Burst(1), PerMinute(1000), PerHour(10000), PerDay(100_000),
+					Daily(1e6),
 				}, nil
 			}))
 		if n := many(l, "k", 100, 3*time.Second); n < 28 || calls.Load() > 3*n {
@@ -203,7 +206,8 @@ func TestACancelThatPanics(t *testing.T) {
 func TestLimitsThatChangeWhileCallersWait(t *testing.T) {
 	for _, c := range []struct{ from, to, least, most int64 }{{1, 50, 395, 420}, {50, 1, 55, 70}} {
 		for _, store := range []Store{
-			NewMemorySize(1000), distant(NewMemorySize(1000), 2*time.Millisecond, new(atomic.Int64)),
+			NewMemorySize(1000), distant(
+				NewMemorySize(1000), 2*time.Millisecond, new(atomic.Int64)),
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				old, young := changeWhileWaiting(t, store, c.from, c.to)
@@ -215,8 +219,8 @@ func TestLimitsThatChangeWhileCallersWait(t *testing.T) {
 	}
 }
 
-// changeWhileWaiting has 100 callers wait for a second, changes the limit, and returns how many of them
-// and of callers that come then pass, until 8 seconds later.
+// changeWhileWaiting has 100 callers wait for a second, changes the limit, and returns how many of
+// them and of callers that come then pass, until 8 seconds later.
 func changeWhileWaiting(t *testing.T, store Store, from, to int64) (old, young int64) {
 	t.Helper()
 	l := must(NewLimiter(store, PerSecond(from).Burst(1).Named("api")))
@@ -247,8 +251,8 @@ func changeWhileWaiting(t *testing.T, store Store, from, to int64) (old, young i
 	return old, young
 }
 
-// Callers that exchange their starts, because a later one is answered first, ask once each: a second
-// grant would be lost.
+// Callers that exchange their starts, because a later one is answered first, ask once each: a
+// second grant would be lost.
 func TestAnAnswerThatOvertakesAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &late{Store: NewMemorySize(1000), took: func(n int64) time.Duration {

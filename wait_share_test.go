@@ -22,9 +22,9 @@ func (s countingStore) Take(ctx context.Context, r Request) (Decision, error) {
 	return s.Store.Take(ctx, r)
 }
 
-// crowd has 200 callers in each of several processes wait all the time for a limit of so many tokens
-// a second, each for the next of the costs. It returns the tokens of each process, the seconds and
-// the calls of the store. A trip takes always as long, or on average if it varies.
+// crowd has 200 callers in each of several processes wait all the time for a limit of so many
+// tokens a second, each for the next of the costs. It returns the tokens of each process, the
+// seconds and the calls of the store. A trip takes always as long, or on average if it varies.
 func crowd(processes int, trip time.Duration, varies bool, rate int64, costs ...int64) (
 	tokens []int64, seconds float64, calls int64,
 ) {
@@ -60,7 +60,8 @@ func crowd(processes int, trip time.Duration, varies bool, rate int64, costs ...
 
 // A process gets the whole rate, however long trips take. Processes share it in equal parts.
 func TestProcessesShareTheRate(t *testing.T) {
-	for _, trip := range []time.Duration{0, 300 * time.Microsecond, 2400 * time.Microsecond, 50 * time.Millisecond} {
+	for _, trip := range []time.Duration{0, 300 * time.Microsecond, 2400 * time.Microsecond,
+		50 * time.Millisecond} {
 		for _, varies := range []bool{false, true} {
 			for _, rate := range []int64{10, 1000} {
 				for _, processes := range []int{1, 2, 4} {
@@ -70,7 +71,10 @@ func TestProcessesShareTheRate(t *testing.T) {
 					name := fmt.Sprintf("%s/%t/%d/%d", trip, varies, rate, processes)
 					t.Run(name, func(t *testing.T) {
 						t.Parallel()
-						synctest.Test(t, func(t *testing.T) { sharesTheRate(t, processes, trip, varies, rate) })
+						synctest.Test(t, func(t *testing.T) {
+							sharesTheRate(
+								t, processes, trip, varies, rate)
+						})
 					})
 				}
 			}
@@ -84,7 +88,8 @@ func sharesTheRate(t *testing.T, processes int, trip time.Duration, varies bool,
 	for _, n := range tokens {
 		sum += n
 	}
-	t.Logf("%d of %g, %d, %.1f calls for each", sum, seconds*float64(rate), tokens, float64(calls)/float64(sum))
+	t.Logf("%d of %g, %d, %.1f calls for each", sum, seconds*float64(rate), tokens,
+		float64(calls)/float64(sum))
 	if part := float64(sum) / seconds / float64(rate); part < 0.98 || part > 1.01 {
 		t.Errorf("%.3f of the rate", part)
 	}
@@ -92,7 +97,8 @@ func sharesTheRate(t *testing.T, processes int, trip time.Duration, varies bool,
 		t.Errorf("%d calls for %d tokens", calls, sum)
 	}
 	for p, n := range tokens {
-		if even := float64(sum) / float64(processes); float64(n) < 0.95*even || float64(n) > 1.05*even {
+		if even := float64(sum) / float64(processes); float64(n) < 0.95*even ||
+			float64(n) > 1.05*even {
 			t.Errorf("process %d has %d of %d tokens", p, n, sum)
 		}
 	}

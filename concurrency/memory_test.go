@@ -85,7 +85,8 @@ func TestBytesPerPermit(t *testing.T) {
 		}
 		bytes := float64(heap()-before) / float64(shape.keys*shape.each)
 		runtime.KeepAlive(m)
-		t.Logf("%d keys, %d permits each: %.0f bytes per permit, without the key", shape.keys, shape.each, bytes)
+		t.Logf("%d keys, %d permits each: %.0f bytes per permit, without the key", shape.keys,
+			shape.each, bytes)
 		if limit := 40 + 130/float64(shape.each); bytes > limit {
 			t.Errorf("%.0f bytes per permit; want at most %.0f", bytes, limit)
 		}

@@ -19,7 +19,8 @@ func TestPermitOfADeadHolderExpires(t *testing.T) {
 		dead := acquire(t, l)
 		time.Sleep(4 * time.Second)
 		_, d, _ := l.Acquire(t.Context(), "k")
-		if want := (concurrency.Decision{Limit: 1, InUse: 1, RetryAfter: 6 * time.Second}); d != want {
+		if want := (concurrency.Decision{Limit: 1, InUse: 1,
+			RetryAfter: 6 * time.Second}); d != want {
 			t.Errorf("after 4 s: %+v; want %+v", d, want)
 		}
 		start := time.Now()
@@ -92,15 +93,18 @@ func TestAPermitReleasedLaterIsNotRenewed(t *testing.T) {
 			served <- time.Since(released)
 		}()
 		synctest.Wait()
-		if _, invalid := errors.AsType[*headgate.InvalidError](p.ReleaseAfter(t.Context(), -1)); !invalid || kept.Err() != nil {
-			t.Errorf("released before now: want an error, and a permit that is kept: %v", context.Cause(kept))
+		if _, invalid := errors.AsType[*headgate.InvalidError](
+			p.ReleaseAfter(t.Context(), -1)); !invalid || kept.Err() != nil {
+			t.Errorf("released before now: want an error, and a permit that is kept: %v",
+				context.Cause(kept))
 		}
 		if err := p.ReleaseAfter(t.Context(), 25*time.Second); err != nil {
 			t.Error(err)
 		}
 		<-kept.Done()
 		for _, err := range []error{
-			context.Cause(kept), p.Release(t.Context()), p.ReleaseAfter(t.Context(), time.Hour), p.Renew(t.Context()),
+			context.Cause(kept), p.Release(t.Context()), p.ReleaseAfter(t.Context(), time.Hour),
+			p.Renew(t.Context()),
 		} {
 			if !errors.Is(err, concurrency.ErrReleased) {
 				t.Errorf("after the release: %v; want %v", err, concurrency.ErrReleased)
@@ -122,7 +126,8 @@ func TestPermitExpiresAfterKeepIsCancelled(t *testing.T) {
 		if _, err := l.Wait(t.Context(), "k"); err != nil {
 			t.Error(err)
 		}
-		if waited := time.Since(start).Round(100 * time.Millisecond); waited != 9700*time.Millisecond {
+		if waited := time.Since(start).Round(
+			100 * time.Millisecond); waited != 9700*time.Millisecond {
 			t.Errorf("waited %s after the last renewal at 6.7 s; want 9.7s", waited)
 		}
 	})
@@ -172,7 +177,8 @@ func TestKeepEndsWhenThePermitExpired(t *testing.T) {
 		kept, cancel := p.Keep(t.Context())
 		defer cancel()
 		later := concurrency.Request{
-			Key: "k", ID: concurrency.PermitID{1}, Limit: 1, TTL: time.Hour, At: time.Now().Add(time.Minute),
+			Key: "k", ID: concurrency.PermitID{1}, Limit: 1, TTL: time.Hour,
+			At: time.Now().Add(time.Minute),
 		}
 		if d, err := store.AcquirePermit(t.Context(), later); !d.Allowed() || err != nil {
 			t.Fatal(d, err)
@@ -206,7 +212,8 @@ func TestReleaseCanBeRepeatedAfterAnError(t *testing.T) {
 	a, b := acquire(t, l), acquire(t, l)
 	for range 2 {
 		err := a.Release(t.Context())
-		if err == nil || errors.Is(err, concurrency.ErrReleased) || errors.Is(err, concurrency.ErrExpired) {
+		if err == nil || errors.Is(err, concurrency.ErrReleased) ||
+			errors.Is(err, concurrency.ErrExpired) {
 			t.Errorf("a lost answer gave %v", err)
 		}
 	}

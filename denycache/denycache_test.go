@@ -176,7 +176,8 @@ func decidesAsTheStore(t *testing.T, l headgate.Limit, seed uint64) {
 			}
 		}
 		if random.IntN(4) == 0 {
-			other := headgate.Request{Key: "all", Limit: headgate.PerSecond(30).Named("all"), Cost: 1}
+			other := headgate.Request{Key: "all", Limit: headgate.PerSecond(30).Named("all"),
+				Cost: 1}
 			rs = append(rs, other)
 		}
 		before := inner.asked.Load()
@@ -209,25 +210,6 @@ func compare(t *testing.T, what string, got, want headgate.Decision, served bool
 		got.RetryAfter > want.RetryAfter || got.ResetAfter > want.ResetAfter {
 		t.Fatalf("%s, from memory: %+v; of the store %+v", what, got, want)
 	}
-}
-
-func TestALargerCostIsDeniedAndASmallerOneAsked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newDistant(0)
-		cache := must(New(store, 0))
-		l := headgate.FixedWindow(10, time.Hour)
-		for _, c := range []struct {
-			cost  int64
-			asked bool
-		}{{7, true}, {5, true}, {5, false}, {8, false}, {10, false}, {11, true}, {4, true}, {3, true}} {
-			before := store.asked.Load()
-			d := take(t, cache, headgate.Request{Key: "k", Limit: l, Cost: c.cost})
-			if asked := store.asked.Load() > before; asked != c.asked {
-				t.Errorf("cost %d: asked is %v; %+v", c.cost, asked, d)
-			}
-			time.Sleep(time.Millisecond)
-		}
-	})
 }
 
 // One member that is remembered denies the group, and the others say only that they did not.
@@ -308,25 +290,6 @@ func afterChange(
 		change(t, cache, l)
 	}
 	return takeAll(t, cache, rs...)[0]
-}
-
-func TestARefundByAnotherProcessIsNoticedWhenTheWaitIsOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newDistant(0)
-		cache := must(New(store, 0))
-		r := headgate.Request{Key: "k", Limit: headgate.PerSecond(1), Cost: 1}
-		take(t, cache, r)
-		take(t, cache, r)
-		changes["reset"](t, store.Store, r.Limit)
-		time.Sleep(time.Second - 2*time.Microsecond)
-		if take(t, cache, r).Allowed() {
-			t.Error("asked before the wait is over: the test proves nothing")
-		}
-		time.Sleep(2 * time.Microsecond)
-		if d := take(t, cache, r); !d.Allowed() {
-			t.Errorf("when the wait is over: %+v", d)
-		}
-	})
 }
 
 func TestWhatIsNotRememberedGoesToTheStore(t *testing.T) {
@@ -504,18 +467,6 @@ func TestARememberedDenialDoesNotAllocate(t *testing.T) {
 	}
 }
 
-func BenchmarkARememberedDenial(b *testing.B) {
-	cache := must(New(headgate.NewMemory(), 0))
-	r := headgate.Request{Key: "user:1", Limit: headgate.FixedWindow(1, 24*time.Hour), Cost: 1}
-	for range 2 {
-		must(cache.Take(b.Context(), r))
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		must(cache.Take(b.Context(), r))
-	}
-}
-
 // What another process has reset is asked again, and nothing else.
 func TestForget(t *testing.T) {
 	store := newDistant(0)
@@ -624,6 +575,61 @@ func TestADenialInTheMicrosecondOfAReset(t *testing.T) {
 		}
 		if d := take(t, cache, r); !d.Allowed() {
 			t.Errorf("after the reset: %+v", d)
+		}
+	})
+}
+
+// A denial of a request that leaves headroom is remembered for those that need as much or more. It
+// denies none that needs less.
+func TestADenialOfBatchDeniesNoCriticalRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDistant(0)
+		s := must(New(d, 0))
+		limit := headgate.PerMinute(100)
+		for _, step := range []struct {
+			cost, headroom int64
+			allowed, asks  bool
+		}{
+			{50, 50, true, true},
+			{1, 50, false, true},
+			{1, 50, false, false},
+			{2, 50, false, false},
+			{51, 0, false, false}, // as much as was denied
+			{1, 49, true, true},
+			{1, 0, true, true},
+			{48, 0, true, true},
+			{1, 0, false, true},
+			{1, 50, false, false}, // more than what was denied last
+			{1, 100, false, true}, // never
+		} {
+			before := d.asked.Load()
+			r := headgate.Request{Key: "k", Limit: limit, Cost: step.cost, Headroom: step.headroom}
+			got := must(s.Take(t.Context(), r))
+			if asked := d.asked.Load() > before; got.Allowed() != step.allowed ||
+				asked != step.asks {
+				t.Errorf("%+v: allowed %t, asked the store %t", step, got.Allowed(), asked)
+			}
+		}
+		group := []headgate.Request{
+			{Key: "g", Limit: limit, Cost: 60}, {Key: "h", Limit: limit, Cost: 1, Headroom: 50},
+		}
+		ds := make([]headgate.Decision, 2)
+		if err := s.TakeAll(t.Context(), group, ds); err != nil || !headgate.Granted(group, ds) {
+			t.Fatal(ds, err)
+		}
+		group[0].Cost, group[0].Headroom = 1, 40
+		for _, critical := range []bool{false, true} {
+			if critical {
+				group[0].Headroom, group[1].Headroom = 0, 0
+			}
+			if err := s.TakeAll(t.Context(), group, ds); err != nil ||
+				headgate.Granted(group, ds) != critical {
+				t.Errorf("a group, critical %t: %+v, %v", critical, ds, err)
+			}
+		}
+		bad := headgate.Request{Key: "k", Limit: limit, Cost: 51, Headroom: -1}
+		if got, err := s.Take(t.Context(), bad); err == nil {
+			t.Errorf("a headroom below 0: %+v", got)
 		}
 	})
 }

@@ -30,7 +30,8 @@ func TestRedisDeniesWhatTheCacheDenies(t *testing.T) {
 				continue
 			}
 			if served++; before.Remaining >= r.Cost || d.Allowed() {
-				t.Fatalf("%s: %d remained, and a cost of %d got %+v", l, before.Remaining, r.Cost, d)
+				t.Fatalf("%s: %d remained, and a cost of %d got %+v", l, before.Remaining,
+					r.Cost, d)
 			}
 		}
 		if served == 0 {

@@ -2,7 +2,7 @@ package fallback_test
 
 import (
 	"errors"
-	"net/http"
+	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/fallback"
-	"github.com/headgate/headgate/httplimit"
 )
 
 // untilRetry is the RetryAfter just after the circuit opened, with the default OpenTimeout.
@@ -95,7 +94,8 @@ func TestLocalDecidesByTheShare(t *testing.T) {
 		b.how.Store(fails)
 		r := request("20/s")
 		for _, r.Cost = range []int64{6, 20} {
-			if d := take(t, s, r); d.RetryAfter != untilRetry || d.Remaining != 5 || !d.Unchecked() {
+			if d := take(t, s, r); d.RetryAfter != untilRetry || d.Remaining != 5 ||
+				!d.Unchecked() {
 				t.Errorf("cost %d: %+v", r.Cost, d)
 			}
 		}
@@ -258,24 +258,6 @@ func TestALateAnswerIsChargedTwice(t *testing.T) {
 	})
 }
 
-func TestHeaderFieldsShowTheShareUnderTheNameOfTheLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBreakable()
-		s, _ := newLocal(t, b, 4)
-		b.how.Store(fails)
-		for cost, want := range map[int64]string{1: `"api";r=4;t=1`, 5: `"api";r=0;t=1`} {
-			r := request("api=20/s")
-			r.Key, r.Cost = want, cost
-			h := http.Header{}
-			httplimit.AllFields.Write(h, time.Now(), take(t, s, r))
-			policy, capacity := h["Ratelimit-Policy"][0], h["X-Ratelimit-Limit"][0]
-			if got := h["Ratelimit"][0]; got != want || policy != `"api";q=5;w=1` || capacity != "5" {
-				t.Errorf("cost %d: %v", cost, h)
-			}
-		}
-	})
-}
-
 // Goroutines that use more limits than are kept, while the store fails now and then and the number
 // of instances changes, all get answers.
 func TestManyGoroutinesWithManyLimits(t *testing.T) {
@@ -329,5 +311,68 @@ func TestForcedRequestsWithoutTheStore(t *testing.T) {
 	s, r.Cost = newStore(t, b, fallback.Options{Mode: fallback.Open, Failures: 1}), 21
 	if d := take(t, s, r); d.Remaining != 0 || d.RetryAfter != headgate.Never {
 		t.Errorf("open: %+v", d)
+	}
+}
+
+// The share of an instance keeps the same part of itself as headroom, rounded up.
+func TestAShareKeepsItsPartAsHeadroom(t *testing.T) {
+	b := newBreakable()
+	s := newStore(t, b, fallback.Options{
+		Mode: fallback.Local, Instances: func() int { return 4 }, Failures: 1,
+		OpenTimeout: time.Hour,
+	})
+	b.how.Store(fails)
+	for _, step := range []struct {
+		cost, headroom, remaining int64
+		allowed                   bool
+	}{
+		{1, 98, 25, false}, // 24.5 of 25, rounded up
+		{1, 96, 24, true},
+		{11, 50, 13, true}, // 12.5
+		{1, 50, 13, false},
+		{0, 50, 13, false},
+		{1, 48, 12, true},
+		{12, 0, 0, true},
+	} {
+		r := request("100/m")
+		r.Cost, r.Headroom = step.cost, step.headroom
+		d := take(t, s, r)
+		if !d.Degraded() || d.Allowed() != step.allowed || d.Remaining != step.remaining {
+			t.Errorf("%+v: %+v", step, d)
+		}
+		if d.RetryAfter == headgate.Never {
+			t.Errorf("%+v: never, and the limit can hold it", step)
+		}
+	}
+	group := []headgate.Request{request("a=100/m"), request("b=100/m")}
+	group[0].Cost, group[0].Headroom = 12, 50
+	group[1].Cost, group[1].Headroom = 13, 50
+	ds := make([]headgate.Decision, 2)
+	if err := s.TakeAll(t.Context(), group, ds); err != nil || !ds[0].Allowed() ||
+		ds[1].Allowed() ||
+		ds[0].Remaining != 25 {
+		t.Errorf("12 and 13 of 25, which leave 13: %+v, %v; want neither charged", ds, err)
+	}
+}
+
+// A request whose cost and headroom are above the capacity is never granted, in each mode.
+func TestHeadroomAboveTheCapacityIsNeverGranted(t *testing.T) {
+	for _, mode := range []fallback.Mode{fallback.Closed, fallback.Open, fallback.Local} {
+		b := newBreakable()
+		o := fallback.Options{Mode: mode, Failures: 1, OpenTimeout: time.Hour}
+		if mode == fallback.Local {
+			o.Instances = func() int { return 3 }
+		}
+		s := newStore(t, b, o)
+		b.how.Store(fails)
+		for _, headroom := range []int64{100, 1 << 53, math.MaxInt64} {
+			for cost := range int64(2) {
+				r := request("100/m")
+				r.Cost, r.Headroom = cost, headroom
+				if d := take(t, s, r); d.RetryAfter != headgate.Never {
+					t.Errorf("mode %d, cost %d, headroom %d: %+v", mode, cost, headroom, d)
+				}
+			}
+		}
 	}
 }

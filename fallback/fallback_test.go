@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -129,32 +127,6 @@ func TestVectors(t *testing.T) {
 	}
 	local, _ := newLocal(t, headgate.NewMemory(), 3)
 	limittest.Vectors(t, local)
-}
-
-// While the store answers, a fallback returns its answers to random requests and groups unchanged.
-func TestTheStoresAnswersAreReturned(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	s, _ := newLocal(t, headgate.NewMemory(), 3)
-	alone, at := headgate.NewMemory(), time.Unix(1e9, 0)
-	limits := []string{
-		"5/s", "9/s stepped", "4/s fixed-window", "4/s sliding-window", "3/s sliding-log",
-	}
-	for range 3000 {
-		at = at.Add(time.Duration(random.IntN(300)) * time.Millisecond)
-		var rs []headgate.Request
-		for _, i := range random.Perm(len(limits))[:1+random.IntN(3)] {
-			r := request(limits[i])
-			r.Cost, r.At = random.Int64N(6)-1, at
-			r.MaxWait = time.Duration(random.IntN(3)) * 500 * time.Millisecond
-			rs = append(rs, r)
-		}
-		if got, want := take(t, s, rs[0]), take(t, alone, rs[0]); got != want {
-			t.Fatalf("%+v: %+v; want %+v", rs[0], got, want)
-		}
-		if got, want := takeAll(t, s, rs...), takeAll(t, alone, rs...); !slices.Equal(got, want) {
-			t.Fatalf("%+v: %+v; want %+v", rs, got, want)
-		}
-	}
 }
 
 func TestNewRefusesInvalidOptions(t *testing.T) {

@@ -58,15 +58,19 @@ func TestTheShareIsChargedWithGrantsOnly(t *testing.T) {
 		{"a grant beside a peek", []headgate.Request{{Limit: l, Cost: 1}, {Limit: empty}}, 2},
 		{
 			"a group that does not wait for the start time of one request",
-			[]headgate.Request{{Limit: l, Cost: 1}, {Limit: empty, Cost: 1, MaxWait: 2 * time.Hour}},
+			[]headgate.Request{{Limit: l, Cost: 1},
+				{Limit: empty, Cost: 1, MaxWait: 2 * time.Hour}},
 			2,
 		},
 		{"a grant of more than is left", []headgate.Request{{Limit: l, Cost: 12}}, 0},
 		{"a denial", []headgate.Request{{Limit: l, Cost: 19}}, 0},
 		{"a large refund", []headgate.Request{{Limit: l, Cost: -20}}, 5},
 		{"a forced grant", []headgate.Request{{Limit: l, Cost: 2, Force: true}}, 3},
-		{"a forced request of a denied group", []headgate.Request{{Limit: l, Cost: 1, Force: true}, {Limit: other, Cost: 8}, {Limit: empty, Cost: 1}}, 2},
-		{"a forced request that does not fit", []headgate.Request{{Limit: l, Cost: 90, Force: true}}, 0},
+		{"a forced request of a denied group",
+			[]headgate.Request{{Limit: l, Cost: 1, Force: true}, {Limit: other, Cost: 8},
+				{Limit: empty, Cost: 1}}, 2},
+		{"a forced request that does not fit",
+			[]headgate.Request{{Limit: l, Cost: 90, Force: true}}, 0},
 		{"a refund of it", []headgate.Request{{Limit: l, Cost: -1}}, 1},
 	} {
 		for i := range step.group {
@@ -95,21 +99,5 @@ func TestAResetFillsTheShare(t *testing.T) {
 	peek := headgate.Request{Key: r.Key, Limit: r.Limit.Share(4)}
 	if d := take(t, local, peek); d.Remaining != 5 {
 		t.Errorf("%d left of the share of 5", d.Remaining)
-	}
-}
-
-func TestAReservationOfTheStoreIsChargedToTheShareAtOnce(t *testing.T) {
-	b := newBreakable()
-	s, local := newLocal(t, b, 4)
-	r := request("20/h")
-	r.Cost = 20
-	take(t, b.Store, r)
-	r.Cost, r.MaxWait = 3, time.Hour
-	if d := take(t, s, r); d.RetryAfter == 0 || !d.Within(r.MaxWait) {
-		t.Fatalf("no reservation: %+v", d)
-	}
-	peek := headgate.Request{Key: r.Key, Limit: r.Limit.Share(4)}
-	if d := take(t, local, peek); d.Remaining != 2 {
-		t.Errorf("%d left of the share; want 2", d.Remaining)
 	}
 }

@@ -29,11 +29,12 @@ func TestCallsThatOverlapAreOneFailure(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			start, opened := time.Now(), time.Duration(0)
 			store := &stalls{headgate.NewMemory(), start.Add(c.stall)}
-			s := newStore(t, store, fallback.Options{Mode: fallback.Closed, OnChange: func(degraded bool, _ error) {
-				if degraded {
-					opened = time.Since(start)
-				}
-			}})
+			s := newStore(t, store, fallback.Options{Mode: fallback.Closed,
+				OnChange: func(degraded bool, _ error) {
+					if degraded {
+						opened = time.Since(start)
+					}
+				}})
 			var group sync.WaitGroup
 			for range 300 {
 				for range 10 {

@@ -5,7 +5,6 @@
 package gate
 
 import (
-	"runtime"
 	"testing"
 	"time"
 	"unsafe"
@@ -29,18 +28,9 @@ func TestAPassDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// A gate that has been passed is two objects: one of 128 bytes and its ring.
+// A gate is one object of a size class, and its ring.
 func TestBytesOfGates(t *testing.T) {
 	if size := unsafe.Sizeof(Gate{}); size > 128 {
 		t.Errorf("a gate takes %d bytes; want at most 128, a size class", size)
 	}
-	const gates = 100_000
-	before := memory()
-	kept := make([]*Gate, gates)
-	for i := range kept {
-		kept[i] = must(New(100, time.Hour))
-		_, _ = kept[i].TryWait(t.Context(), 0)
-	}
-	t.Logf("%.1f bytes a gate", float64(memory()-before)/gates)
-	runtime.KeepAlive(kept)
 }

@@ -3,10 +3,8 @@ package gate
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -79,63 +77,4 @@ func throughput(n int64, period time.Duration, callers int, span time.Duration) 
 	slices.SortFunc(seen, time.Time.Compare)
 	rounds := (int64(len(seen)) - 1) / n
 	return float64(rounds) * float64(period) / float64(seen[rounds*n].Sub(seen[0]))
-}
-
-// A million goroutines wait at one gate: what each takes, its goroutine included, and
-// what it takes until it has run when the turn of all has come. The same goroutines at a
-// channel are there to compare, in a run of their own, because stacks are reused.
-func BenchmarkGateWaiters(b *testing.B) {
-	g := must(New(waiters, time.Hour))
-	must(0, g.WaitN(b.Context(), waiters))
-	benchWaiters(b, g.standing, func(ctx context.Context) { _ = g.Wait(ctx) }, func() {
-		g.mu.Lock()
-		g.history = history{} // an hour later
-		g.release(nanos())
-	})
-}
-
-func BenchmarkChannelWaiters(b *testing.B) {
-	open := make(chan struct{})
-	var standing atomic.Int32
-	benchWaiters(b, func() int { return int(standing.Load()) }, func(ctx context.Context) {
-		standing.Add(1)
-		select {
-		case <-open:
-		case <-ctx.Done():
-		}
-	}, func() { close(open) })
-}
-
-const waiters = 1_000_000
-
-func benchWaiters(b *testing.B, standing func() int, wait func(context.Context), open func()) {
-	ctx, cancel := context.WithCancel(b.Context())
-	defer cancel()
-	before := memory()
-	var wg sync.WaitGroup
-	for range waiters {
-		wg.Go(func() { wait(ctx) })
-	}
-	for standing() < waiters {
-		runtime.Gosched()
-	}
-	b.ReportMetric(float64(memory()-before)/waiters, "B/waiter")
-	start := time.Now()
-	open()
-	b.ReportMetric(float64(time.Since(start).Nanoseconds())/waiters, "ns/let-go")
-	wg.Wait()
-	b.ReportMetric(float64(time.Since(start).Nanoseconds())/waiters, "ns/woken")
-}
-
-func (g *Gate) standing() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return int(g.waiting)
-}
-
-func memory() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return m.HeapInuse + m.StackInuse
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/waitline"
 )
 
 // ErrClosed is returned by methods that wait if their gate is closed, before or during the wait.
@@ -42,16 +43,14 @@ var ErrClosed = errors.New("gate: closed")
 // A Gate has no goroutine, and a timer only while callers wait. It is safe for use
 // by many goroutines and must not be copied. Make one with [New].
 type Gate struct {
-	mu       sync.Mutex
-	limit    int64
-	period   int64 // in nanoseconds, leeway included
-	released int64 // tokens of released waiters that have not run yet: they count as passing now
+	mu     sync.Mutex
+	limit  int64
+	period int64 // in nanoseconds, leeway included
 	history
-	queue
-	timer  *time.Timer // made when first needed
-	armed  bool
-	closed bool
-	late   func() // for tests: runs in a waiter before it records its pass
+	line    waitline.Turnstiles // of the one key
+	waiting int64               // tokens of the line, of each caller at most maxCount
+	end     chan struct{}       // closed by Close; made when first needed
+	closed  bool
 }
 
 const (
@@ -73,8 +72,7 @@ const (
 // years. With short periods, fewer than n pass: prefer 1000 in 100 ms to 1 in 100 microseconds.
 //
 // A gate makes its period up to 25 microseconds longer, because Wait returns a little after the
-// pass is recorded. In a [testing/synctest] bubble it does not, because time does not advance there
-// while code runs.
+// pass is recorded. [Gate.Rate] returns the longer period.
 func New(n int64, period time.Duration) (*Gate, error) {
 	switch {
 	case n < 1 || n > maxTokens:
@@ -85,21 +83,8 @@ func New(n int64, period time.Duration) (*Gate, error) {
 	case period > maxPeriod:
 		return nil, invalid("period", period.String(), "at most 285 years")
 	}
-	return &Gate{limit: n, period: int64(period + leeway(period))}, nil
-}
-
-func leeway(period time.Duration) time.Duration {
-	if inBubble() {
-		return 0
-	}
-	return min(max(period/leewayPart, minLeeway), maxLeeway)
-}
-
-// inBubble reports whether the caller runs in a bubble of testing/synctest: times there have
-// no monotonic reading, and all others have one (from the year 1885 to 2157).
-func inBubble() bool {
-	now := time.Now()
-	return now == now.Round(0) //nolint:staticcheck // Equal ignores that reading
+	leeway := min(max(period/leewayPart, minLeeway), maxLeeway)
+	return &Gate{limit: n, period: int64(period + leeway)}, nil
 }
 
 // started has a monotonic reading, from which all times of gates are counted.
@@ -114,8 +99,8 @@ func (g *Gate) Burst() int64 { return g.limit }
 func (g *Gate) Rate() (n int64, period time.Duration) { return g.limit, time.Duration(g.period) }
 
 // Wait waits until the caller passes. It returns an error, and charges nothing, if ctx ends first,
-// or if the gate is closed ([ErrClosed]). If Wait can tell at once that the caller would pass after
-// the deadline of ctx, it returns a [headgate.DeadlineError].
+// or if the gate is closed ([ErrClosed]). If Wait can tell at once that the caller would not pass
+// before the deadline of ctx, it returns a [headgate.DeadlineError].
 func (g *Gate) Wait(ctx context.Context) error { return g.WaitN(ctx, 1) }
 
 // WaitN waits until n tokens pass together. While the caller is first in line, later callers wait
@@ -147,7 +132,7 @@ func (g *Gate) waitAtMost(ctx context.Context, timeout time.Duration, n int64) e
 }
 
 // TryWait waits for at most timeout and reports whether the caller may go on. It returns false at
-// once, and charges nothing, if the caller would pass later than that. A negative timeout is a
+// once, and charges nothing, if the caller would not pass in that time. A negative timeout is a
 // [headgate.InvalidError]. Other errors are those of [Gate.Wait].
 func (g *Gate) TryWait(ctx context.Context, timeout time.Duration) (passed bool, err error) {
 	if timeout < 0 {
@@ -179,12 +164,11 @@ func (g *Gate) Peek() (open bool, in time.Duration) {
 // Close makes all current and later waits return [ErrClosed]. It returns nil.
 func (g *Gate) Close() error {
 	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.end != nil && !g.closed {
+		close(g.end)
+	}
 	g.closed = true
-	first := g.Head
-	g.queue = queue{}
-	g.disarm()
-	g.mu.Unlock()
-	wake(first)
 	return nil
 }
 
@@ -204,11 +188,11 @@ func invalidTokens(n, limit int64) error {
 // open reports whether n tokens may pass now.
 func (g *Gate) open(n, now int64) bool {
 	g.forget(now, g.period)
-	return g.Head == nil && !g.closed && g.excess(n) <= 0
+	return g.waiting == 0 && !g.closed && g.excess(n) <= 0
 }
 
 // excess is how many tokens have to be forgotten before n more may pass.
-func (g *Gate) excess(n int64) int64 { return g.used() + g.released + n - g.limit }
+func (g *Gate) excess(n int64) int64 { return g.used() + n - g.limit }
 
 // pass records that n tokens pass now, unlocks, and makes sure that the record is not old
 // when the caller sees it.
@@ -219,7 +203,6 @@ func (g *Gate) excess(n int64) int64 { return g.used() + g.released + n - g.limi
 // was longer than that.
 func (g *Gate) pass(n, now int64) {
 	i := g.record(now, n, g.period)
-	g.arm(now) // to wake others here would take the time of all of them
 	g.mu.Unlock()
 	for ahead := int64(0); nanos()-now > settled; {
 		ahead = 2*ahead + settled
@@ -230,13 +213,13 @@ func (g *Gate) pass(n, now int64) {
 	}
 }
 
-// refusal is the error for a deadline that comes before n tokens that are asked for now can pass.
+// refusal is the error if n tokens that are asked for now cannot pass before the deadline of ctx.
 func (g *Gate) refusal(ctx context.Context, n, now int64) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return nil
 	}
-	if wait := g.forecast(n, now); wait > time.Until(deadline) {
+	if wait := g.forecast(n, now); wait >= time.Until(deadline) {
 		return &headgate.DeadlineError{Wait: wait}
 	}
 	return nil

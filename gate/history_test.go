@@ -46,7 +46,8 @@ func TestPassesBesideAList(t *testing.T) {
 			t.Fatalf("%d tokens held; want %d", p.used(), len(list))
 		}
 		if nth := r.IntN(len(list)); p.passedAt(int64(nth+1)) != list[nth] {
-			t.Fatalf("token %d of %d passed at %d; want %d", nth+1, len(list), p.passedAt(int64(nth+1)), list[nth])
+			t.Fatalf("token %d of %d passed at %d; want %d", nth+1, len(list),
+				p.passedAt(int64(nth+1)), list[nth])
 		}
 	}
 }
@@ -59,7 +60,8 @@ func TestPassesAreBounded(t *testing.T) {
 		p.record(i*apart, 1, period)
 	}
 	if len(p.ring) > 4*fineRing || p.used() != tokens {
-		t.Errorf("%d tokens in a ring of %d; want %d in at most %d", p.used(), len(p.ring), tokens, 4*fineRing)
+		t.Errorf("%d tokens in a ring of %d; want %d in at most %d", p.used(), len(p.ring),
+			tokens, 4*fineRing)
 	}
 	for i := int64(0); i < tokens; i += 97 {
 		if late := p.passedAt(i+1) - i*apart; late < 0 || late > period/fineRing {

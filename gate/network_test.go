@@ -94,7 +94,10 @@ func TestArrivalsBehindANetwork(t *testing.T) {
 		}
 	}
 	bucket := func(l headgate.Limit) func() Waiter {
-		return func() Waiter { return NewKeyWaiter(must(headgate.NewLimiter(headgate.NewMemory(), l)), "api") }
+		return func() Waiter {
+			return NewKeyWaiter(
+				must(headgate.NewLimiter(headgate.NewMemory(), l)), "api")
+		}
 	}
 	for _, test := range []struct {
 		name    string
@@ -115,27 +118,12 @@ func TestArrivalsBehindANetwork(t *testing.T) {
 				a.calls(t, func(ctx context.Context) (func(), error) {
 					return func() {}, w.WaitN(ctx, 1)
 				})
-				if most := a.most(); most > test.atMost || delay(0) == apiDelay && most < test.atLeast {
-					t.Errorf("%s: %d in a period, want %d to %d", test.name, most, test.atLeast, test.atMost)
+				if most := a.most(); most > test.atMost || delay(0) == apiDelay &&
+					most < test.atLeast {
+					t.Errorf("%s: %d in a period, want %d to %d", test.name, most, test.atLeast,
+						test.atMost)
 				}
 			})
 		}
-	}
-}
-
-// A permit that is released a period after the response needs no guess of the delay.
-func TestPermitsReleasedAPeriodAfterTheResponse(t *testing.T) {
-	for _, delay := range []func(int) time.Duration{byTurns, atRandom()} {
-		synctest.Test(t, func(t *testing.T) {
-			slots := must(concurrency.New(concurrency.NewMemory(), apiLimit, 10*time.Second))
-			a := &api{delay: delay}
-			a.calls(t, func(ctx context.Context) (func(), error) {
-				permit, err := slots.Wait(ctx, "api")
-				return func() { _ = permit.ReleaseAfter(ctx, apiPeriod) }, err
-			})
-			if most := a.most(); most != apiLimit || len(a.arrivals) < 118 {
-				t.Errorf("%d calls, %d in a period; want 118 and %d", len(a.arrivals), most, apiLimit)
-			}
-		})
 	}
 }

@@ -7,52 +7,13 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/waitline"
 )
 
-// queue holds the callers that wait at a [Gate], in the order in which they came.
-type queue struct {
-	waitline.List[waiter, *waiter]
-	waiting int64 // tokens, of each waiter at most maxCount
-}
-
-// maxCount keeps the sum of any number of waiters exact.
+// maxCount keeps the sum of any number of callers that wait exact.
 const maxCount = 1 << 32
 
-type waiter struct {
-	waitline.Links[waiter]
-	n        int64
-	ready    chan struct{} // closed when it may run: released, or the gate was closed
-	released bool
-}
-
-func (q *queue) push(w *waiter) {
-	q.Push(w)
-	q.count(w, 1)
-}
-
-func (q *queue) remove(w *waiter) {
-	q.Remove(w)
-	q.count(w, -1)
-}
-
-// cut removes the waiters before w, which stay linked, and returns the first of them.
-func (q *queue) cut(w *waiter) (first *waiter) {
-	if w == q.Head {
-		return nil
-	}
-	first, q.Head = q.Head, w
-	if w == nil {
-		q.Tail = nil
-		return first
-	}
-	w.Prev.Next, w.Prev = nil, nil
-	return first
-}
-
-func (q *queue) count(w *waiter, sign int64) { q.waiting += sign * min(w.n, maxCount) }
-
-// enqueue waits at the end of the queue until n tokens pass. It unlocks the gate.
+// enqueue waits in line until n tokens pass. It unlocks the gate. Only the first of the line has a
+// timer. If that is late, the first passes even if its deadline has come meanwhile.
 func (g *Gate) enqueue(ctx context.Context, n, now int64) error {
 	err := ErrClosed
 	if !g.closed {
@@ -62,133 +23,42 @@ func (g *Gate) enqueue(ctx context.Context, n, now int64) error {
 		g.mu.Unlock()
 		return err
 	}
-	w := &waiter{n: n, ready: make(chan struct{})}
-	g.push(w)
-	g.release(now) // a caller that waits anyway has the time for it
-
-	select {
-	case <-w.ready:
-	case <-ctx.Done():
-		if err := g.giveUp(ctx, w); err != nil {
-			return err
+	if g.end == nil {
+		g.end = make(chan struct{})
+	}
+	g.waiting += min(n, maxCount)
+	g.mu.Unlock()
+	_, leave, err := g.line.Enter(ctx, "")
+	g.mu.Lock()
+	for err == nil {
+		g.forget(nanos(), g.period)
+		switch passes := g.excess(n) <= 0; {
+		case g.closed:
+			err = ErrClosed
+		case passes && !errors.Is(ctx.Err(), context.Canceled):
+			g.waiting -= min(n, maxCount)
+			leave()
+			g.pass(n, nanos())
+			return nil
+		case ctx.Err() != nil:
+			err = ctx.Err()
+		default:
+			due := time.After(g.left(g.excess(n), nanos()))
+			g.mu.Unlock()
+			select {
+			case <-due:
+			case <-g.end:
+			case <-ctx.Done():
+			}
+			g.mu.Lock()
 		}
 	}
-	return g.run(w)
-}
-
-// run is what a waiter does first when it has been woken: it records its pass.
-func (g *Gate) run(w *waiter) error {
-	if g.late != nil {
-		g.late()
-	}
-	g.mu.Lock()
-	if !w.released {
-		g.mu.Unlock()
-		return ErrClosed
-	}
-	g.released -= w.n
-	g.pass(w.n, nanos())
-	return nil
-}
-
-// giveUp removes a waiter whose context has ended from the queue, and gives its pass to those
-// behind it, if it was released. But a start that comes no later than the deadline is in
-// time: then giveUp returns nil, as it does for a gate that was closed.
-func (g *Gate) giveUp(ctx context.Context, w *waiter) error {
-	err := ctx.Err()
-	late := errors.Is(err, context.DeadlineExceeded)
-	g.mu.Lock()
-	if late {
-		g.release(nanos())
-		g.mu.Lock()
-	}
-	switch {
-	case w.released && late, g.closed && !w.released:
-		g.mu.Unlock()
-		return nil
-	case w.released:
-		g.released -= w.n
-	case w != g.Head:
-		g.remove(w)
-		g.mu.Unlock()
-		return err
-	default:
-		g.remove(w)
-	}
-	g.disarm() // the next may need fewer tokens and pass earlier
-	g.release(nanos())
-	return err
-}
-
-// release wakes the waiters that may pass, and unlocks the gate.
-func (g *Gate) release(now int64) {
-	first := g.takeReady(now)
+	g.waiting -= min(n, maxCount)
 	g.mu.Unlock()
-	wake(first)
-}
-
-// wake wakes waiters that were cut from the queue, from the first on.
-func wake(w *waiter) {
-	for w != nil {
-		next := w.Next
-		w.Next = nil // or one that runs late would keep all behind it in memory
-		close(w.ready)
-		w = next
+	if leave != nil {
+		leave()
 	}
-}
-
-// takeReady cuts the waiters that may pass from the queue, still linked to each other,
-// and returns the first. It sets the timer for the next.
-func (g *Gate) takeReady(now int64) (first *waiter) {
-	g.forget(now, g.period)
-	w := g.Head
-	for ; w != nil && g.excess(w.n) <= 0; w = w.Next {
-		g.count(w, -1)
-		g.released += w.n
-		w.released = true
-	}
-	first = g.cut(w)
-	if w == nil {
-		g.disarm()
-	}
-	g.arm(now)
-	return first
-}
-
-// arm sets the timer for the first in the queue, unless it is set. It does not while the time is
-// not known, because a pass on which it depends is not recorded: recording that arms.
-func (g *Gate) arm(now int64) {
-	if g.Head == nil || g.armed {
-		return
-	}
-	switch excess := g.excess(g.Head.n); {
-	case excess <= 0:
-		g.setTimer(0)
-	case excess <= g.used():
-		g.setTimer(g.left(excess, now))
-	}
-}
-
-func (g *Gate) setTimer(d time.Duration) {
-	g.armed = true
-	if g.timer == nil {
-		g.timer = time.AfterFunc(d, g.expire)
-		return
-	}
-	g.timer.Reset(d)
-}
-
-func (g *Gate) disarm() {
-	if g.armed {
-		g.armed = false
-		g.timer.Stop()
-	}
-}
-
-func (g *Gate) expire() {
-	g.mu.Lock()
-	g.armed = false
-	g.release(nanos())
+	return err
 }
 
 // left is the time until the nth of the tokens used is forgotten.
@@ -205,22 +75,12 @@ func (g *Gate) forecast(n, now int64) time.Duration {
 	nth := g.waiting + n
 	rounds := (nth - 1) / g.limit
 	hi, lo := bits.Mul64(uint64(rounds), uint64(g.period))
-	wait := g.wait(nth-rounds*g.limit+g.excess(0), now)
+	var wait time.Duration
+	if used := g.excess(nth - rounds*g.limit); used > 0 {
+		wait = g.left(used, now)
+	}
 	if hi != 0 || lo > uint64(headgate.Never-wait) {
 		return headgate.Never
 	}
 	return time.Duration(lo) + wait
-}
-
-// wait is the time until the nth of the tokens used and released is forgotten, for an n of at
-// most as many; 0 if n is not above 0.
-func (g *Gate) wait(n, now int64) time.Duration {
-	switch {
-	case n <= 0:
-		return 0
-	case n <= g.used():
-		return g.left(n, now)
-	default:
-		return time.Duration(g.period)
-	}
 }

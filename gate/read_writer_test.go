@@ -50,7 +50,8 @@ func TestReadersShareABandwidth(t *testing.T) {
 // A limiter shares its bandwidth as well, whatever its algorithm, and with those of other
 // processes that share its store.
 func TestReadersShareALimiter(t *testing.T) {
-	for _, text := range []string{"1000000/s", "1000000/s burst 10000", "1000000/s stepped", "1000000/s fixed-window", "100000/100ms fixed-window", "100000/100ms sliding-window"} {
+	for _, text := range []string{"1000000/s", "1000000/s burst 10000", "1000000/s stepped",
+		"1000000/s fixed-window", "100000/100ms fixed-window", "100000/100ms sliding-window"} {
 		t.Run(text, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const rate, seconds = 1_000_000, 5
@@ -63,12 +64,15 @@ func TestReadersShareALimiter(t *testing.T) {
 					l := must(headgate.NewLimiter(m, must(headgate.ParseLimit(text))))
 					wg.Go(func() {
 						to := struct{ io.Writer }{io.Discard}
-						got[i], _ = io.CopyBuffer(to, NewReader(ctx, endless{}, NewKeyWaiter(l, "all")), make([]byte, 64<<10))
+						got[i], _ = io.CopyBuffer(
+							to, NewReader(ctx, endless{}, NewKeyWaiter(l, "all")),
+							make([]byte, 64<<10))
 					})
 				}
 				wg.Wait()
 				sum := got[0] + got[1]
-				if sum < rate*seconds*95/100 || sum > rate*(seconds+1) || 100*got[0] < 95*sum/2 || 100*got[1] < 95*sum/2 {
+				if sum < rate*seconds*95/100 || sum > rate*(seconds+1) ||
+					100*got[0] < 95*sum/2 || 100*got[1] < 95*sum/2 {
 					t.Errorf("%d and %d bytes in %d s", got[0], got[1], seconds)
 				}
 			})
@@ -84,32 +88,10 @@ func TestAReaderAloneReadsEvenly(t *testing.T) {
 		start := time.Now()
 		for read, buffer := 0, make([]byte, 4096); time.Since(start) < 5*time.Second; {
 			read += must(r.Read(buffer))
-			if even := int(time.Since(start) / time.Microsecond); read < even-4096 || read > even+1_000_000/32 {
+			if even := int(time.Since(start) / time.Microsecond); read < even-4096 ||
+				read > even+1_000_000/32 {
 				t.Fatalf("%d bytes after %s", read, time.Since(start))
 			}
-		}
-	})
-}
-
-// Writers, too, and beside a reader.
-func TestWritersShareABandwidth(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const rate, seconds = 10_000, 5
-		g := must(New(rate, time.Second))
-		ctx, cancel := context.WithTimeout(t.Context(), seconds*time.Second)
-		defer cancel()
-		var got [2]int64
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			var to bytes.Buffer
-			_, _ = io.Copy(NewWriter(ctx, &to, g), endless{})
-			got[0] = int64(to.Len())
-		})
-		wg.Go(func() { got[1], _ = io.Copy(io.Discard, NewReader(ctx, endless{}, g)) })
-		wg.Wait()
-		sum := got[0] + got[1]
-		if sum < rate*seconds*99/100 || sum > rate*(seconds+1) || 100*got[0] < 95*sum/2 || 100*got[1] < 95*sum/2 {
-			t.Errorf("%d and %d bytes of %d", got[0], got[1], rate*seconds)
 		}
 	})
 }
@@ -118,7 +100,8 @@ func TestWritersShareABandwidth(t *testing.T) {
 func TestReaderChargesWhatWasRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(New(1280, time.Second)) // chunks of 10
-		r := NewReader(t.Context(), iotest.DataErrReader(iotest.OneByteReader(strings.NewReader("hello"))), g)
+		r := NewReader(t.Context(),
+			iotest.DataErrReader(iotest.OneByteReader(strings.NewReader("hello"))), g)
 		text := must(io.ReadAll(r))
 		if string(text) != "hello" || !g.passesAtOnce(1275) || tries(t, g, 0) {
 			t.Errorf("%q; want hello for 5 tokens", text)
@@ -166,7 +149,8 @@ func TestStreamsBearForeignWaiters(t *testing.T) {
 			{math.MaxInt64, math.MaxInt64, 1},
 		} {
 			start := time.Now()
-			if n, err := NewWriter(t.Context(), io.Discard, f).Write(make([]byte, 100)); n != 100 || err != nil {
+			if n, err := NewWriter(t.Context(), io.Discard, f).Write(
+				make([]byte, 100)); n != 100 || err != nil {
 				t.Errorf("%+v: wrote %d, %v", f, n, err)
 			}
 			if took := time.Since(start); took > 100*time.Second {
@@ -185,7 +169,8 @@ func TestStreamsEndWithTheirGate(t *testing.T) {
 		if n < 250 || n > 264 || to.Len() != n || !errors.Is(err, ErrClosed) {
 			t.Errorf("wrote %d, %d arrived, %v; want about 256 and ErrClosed", n, to.Len(), err)
 		}
-		if n, err := NewReader(t.Context(), endless{}, g).Read(make([]byte, 10)); n != 0 || !errors.Is(err, ErrClosed) {
+		if n, err := NewReader(t.Context(), endless{}, g).Read(make([]byte, 10)); n != 0 ||
+			!errors.Is(err, ErrClosed) {
 			t.Errorf("read %d, %v; want ErrClosed", n, err)
 		}
 	})
@@ -211,7 +196,8 @@ func TestWriterTellsShortWrites(t *testing.T) {
 		{faulty{0, io.ErrNoProgress}, 0, io.ErrNoProgress},
 		{faulty{4096, nil}, 8192, nil},
 	} {
-		if n, err := NewWriter(t.Context(), c.wr, g).Write(make([]byte, 8192)); n != c.n || !errors.Is(err, c.want) {
+		if n, err := NewWriter(t.Context(), c.wr, g).Write(make([]byte, 8192)); n != c.n ||
+			!errors.Is(err, c.want) {
 			t.Errorf("%v: wrote %d, %v; want %d, %v", c.wr, n, err, c.n, c.want)
 		}
 	}

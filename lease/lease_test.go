@@ -69,6 +69,30 @@ func TestOtherRequestsTakeOneCallEach(t *testing.T) {
 	})
 }
 
+// However many tokens are held, the store decides requests that are not plain ones.
+func TestHeldTokensAreForPlainRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet("1000/s")
+		p := f.process(Options{}, steady)
+		defer p.end()
+		p.heat(t)
+		for _, r := range []headgate.Request{
+			{Headroom: 1}, {Force: true}, {MaxWait: 1}, {At: time.Now()}, {Start: new(time.Time)},
+		} {
+			calls, prefetches := p.calls.Load(), p.prefetches.Load()
+			r.Key, r.Limit, r.Cost = "k", f.limit, 1
+			must(p.lease.Take(t.Context(), r))
+			synctest.Wait()
+			if asked := p.calls.Load() - calls - p.prefetches.Load() + prefetches; asked != 1 {
+				t.Errorf("%+v: asked the store %d times; want 1", r, asked)
+			}
+		}
+		if _, ahead := p.ask(1); !ahead {
+			t.Error("a plain request asks the store")
+		}
+	})
+}
+
 // The counters of a full row that are hot stay, and of the others the oldest makes room.
 func TestAColdKeyMakesRoomForAnother(t *testing.T) {
 	var r row
@@ -137,7 +161,8 @@ func TestUnusedTokensAreLostAtTheEndOfTheirTTL(t *testing.T) {
 			p := f.process(Options{}, instantly)
 			tokens, end := p.heat(t)
 			if ttl := time.Now().Add(DefaultTTL); end > ttl.UnixMicro() {
-				t.Errorf("%s: they are held until %s; want %s at most", limit, time.UnixMicro(end), ttl)
+				t.Errorf("%s: they are held until %s; want %s at most", limit,
+					time.UnixMicro(end), ttl)
 			}
 			before := f.remaining()
 			at(end - 1)
@@ -329,16 +354,21 @@ func TestALeaseGoesAroundADenyCache(t *testing.T) {
 func TestThePlanOfALimit(t *testing.T) {
 	l := must(New(headgate.NewMemorySize(1), Options{}))
 	for text, want := range map[string]plan{
-		"1000/s":                               {max: 50, ttl: 49999 * time.Microsecond, inflow: 51},
-		"1000/s burst 10000":                   {max: 500, ttl: 100 * time.Millisecond, inflow: 101},
-		"1000/s burst 320":                     {max: 16, ttl: 15999 * time.Microsecond, inflow: 17},
-		"1000/s burst 319":                     {},
-		"100000/s burst 1000":                  {},
-		"1000/s fixed-window":                  {max: 50, ttl: 49999 * time.Microsecond},
-		"50/10ms burst 2000 stepped":           {max: 100, ttl: 19999 * time.Microsecond, inflow: 100},
-		"1000/s stepped":                       {},
-		"1/d burst 1000":                       {max: 50, ttl: 100 * time.Millisecond, inflow: 2},
-		"1000000000000/d burst 4000000000":     {max: 2e8, ttl: 100 * time.Millisecond, inflow: 1157409},
+		"1000/s": {max: 50, ttl: 49999 * time.Microsecond,
+			inflow: 51},
+		"1000/s burst 10000": {max: 500, ttl: 100 * time.Millisecond,
+			inflow: 101},
+		"1000/s burst 320": {max: 16, ttl: 15999 * time.Microsecond,
+			inflow: 17},
+		"1000/s burst 319":    {},
+		"100000/s burst 1000": {},
+		"1000/s fixed-window": {max: 50, ttl: 49999 * time.Microsecond},
+		"50/10ms burst 2000 stepped": {max: 100, ttl: 19999 * time.Microsecond,
+			inflow: 100},
+		"1000/s stepped": {},
+		"1/d burst 1000": {max: 50, ttl: 100 * time.Millisecond, inflow: 2},
+		"1000000000000/d burst 4000000000": {max: 2e8, ttl: 100 * time.Millisecond,
+			inflow: 1157409},
 		"1000000000000/ms burst 1000000000000": {},
 	} {
 		got := l.plan(must(headgate.ParseLimit(text)))
@@ -370,7 +400,8 @@ func TestWrongInputGetsAnError(t *testing.T) {
 		{memory, Options{TTL: -1}, "TTL is -1ns; want from 1ms to 1m, or 0 for 100ms"},
 		{memory, Options{TTL: time.Hour}, "TTL is 1h0m0s; want from 1ms to 1m, or 0 for 100ms"},
 		{memory, Options{Keys: -1}, "keys is -1; want from 1 to 16777216, or 0 for 4096"},
-		{memory, Options{Keys: 1<<24 + 1}, "keys is 16777217; want from 1 to 16777216, or 0 for 4096"},
+		{memory, Options{Keys: 1<<24 + 1},
+			"keys is 16777217; want from 1 to 16777216, or 0 for 4096"},
 	} {
 		if _, err := New(c.store, c.o); fmt.Sprint(err) != "headgate: "+c.want {
 			t.Errorf("%+v: %v; want %s", c.o, err, c.want)
@@ -407,24 +438,5 @@ func TestADecisionOfALeaseDoesNotAllocate(t *testing.T) {
 	must(l.Take(ctx, cold))
 	if n := testing.AllocsPerRun(1000, func() { must(l.Take(ctx, cold)) }); n != 0 {
 		t.Errorf("%v allocations a denial", n)
-	}
-}
-
-func BenchmarkADecisionOfALease(b *testing.B) {
-	l, r := rich()
-	b.ReportAllocs()
-	for b.Loop() {
-		must(l.Take(b.Context(), r))
-	}
-}
-
-// A forced request is charged by the store, which may count it beyond the limit.
-func TestForcedRequestsUseNoTokens(t *testing.T) {
-	r := headgate.Request{Key: "k", Limit: headgate.PerSecond(1000), Cost: 1}
-	if !prefetchable(&r) {
-		t.Error("a plain request takes no part")
-	}
-	if r.Force = true; prefetchable(&r) {
-		t.Error("a forced request takes part")
 	}
 }

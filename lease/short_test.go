@@ -81,63 +81,6 @@ func TestABurstOnAHotKeyFindsMostOfTheCapacity(t *testing.T) {
 	}
 }
 
-// rate returns how much of what flows in is granted to callers that come back when the store says.
-func (s shortness) rate(t *testing.T) (percent float64) {
-	synctest.Test(t, func(*testing.T) {
-		f := newFleet(s.text)
-		const span = 2 * time.Second
-		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
-		end := time.Now().Add(span)
-		var wg sync.WaitGroup
-		var all []*process
-		for i := range s.processes {
-			p := f.process(Options{}, steady)
-			all = append(all, p)
-			for range 5 {
-				wg.Go(func() {
-					for time.Now().Before(end) {
-						if d, _ := p.ask(1); !d.Allowed() {
-							time.Sleep(d.RetryAfter)
-						}
-						time.Sleep(time.Duration(1+i%4) * 100 * time.Microsecond)
-					}
-				})
-			}
-		}
-		wg.Wait()
-		flow := f.limit.Refill()
-		if flow == 0 {
-			flow = f.limit.Capacity()
-		}
-		whole := float64(flow) * float64(span) / float64(f.limit.Period())
-		if f.limit.Refill() > 0 {
-			whole += float64(f.limit.Capacity()) // a full bucket
-		}
-		percent = float64(f.granted()) * 100 / whole
-		for _, p := range all {
-			p.end()
-		}
-	})
-	return percent
-}
-
-func TestPatientCallersGetNearlyTheWholeRate(t *testing.T) {
-	t.Log("of the rate and a full bucket, with 1 and 4 processes")
-	for _, text := range []string{
-		"2000/s", "1000/s burst 2000", "20/10ms burst 2000 stepped", "2000/s fixed-window",
-	} {
-		var line strings.Builder
-		line.WriteString(text)
-		for _, n := range []int{1, 4} {
-			percent := shortness{text: text, processes: n}.rate(t)
-			if fmt.Fprintf(&line, " | %.1f%%", percent); percent < 95 {
-				t.Errorf("%s, %d processes: %.1f%% of the rate", text, n, percent)
-			}
-		}
-		t.Log(line.String())
-	}
-}
-
 // A process asks for a token each 100 microseconds.
 func TestAHotKeyTakesFewCalls(t *testing.T) {
 	for _, text := range []string{

@@ -58,19 +58,3 @@ func TestTopDeniedDoesNotAllocateForKnownKeys(t *testing.T) {
 		t.Errorf("%v allocations for one of many denied keys", n)
 	}
 }
-
-// A new key takes over an entry: only its text is copied.
-func TestTopDeniedAllocatesOnlyTheTextOfANewKey(t *testing.T) {
-	top, l, i := NewTopDenied(100), headgate.FixedWindow(1, time.Hour), 0
-	keys := make([]string, 200)
-	for i := range keys {
-		keys[i] = "key" + strconv.Itoa(i)
-		top.Decided(t.Context(), denial(keys[i], l))
-	}
-	if n := testing.AllocsPerRun(5000, func() {
-		top.Decided(t.Context(), denial(keys[i%len(keys)], l))
-		i++
-	}); n > 1 {
-		t.Errorf("%v allocations for a new key", n)
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -149,7 +148,8 @@ func TestOutcomesOfGroups(t *testing.T) {
 		{[]headgate.Request{{Limit: one, Cost: 1}, {Limit: two, Cost: 1}}, "[allowed allowed]"},
 		{[]headgate.Request{{Limit: one, Cost: 1}, {Limit: two, Cost: 1}}, "[denied rolled_back]"},
 		{
-			[]headgate.Request{{Limit: two, Cost: 1}, {Limit: one, Cost: 1}, {Limit: slow, Cost: 0}},
+			[]headgate.Request{{Limit: two, Cost: 1}, {Limit: one, Cost: 1},
+				{Limit: slow, Cost: 0}},
 			"[rolled_back denied peeked]",
 		},
 		{[]headgate.Request{{Limit: two, Cost: -1}, {Limit: one, Cost: 1}}, "[rolled_back denied]"},
@@ -161,22 +161,26 @@ func TestOutcomesOfGroups(t *testing.T) {
 		},
 		// The first does not wait, so the second refuses, though it would wait itself.
 		{
-			[]headgate.Request{{Key: "b", Limit: slow, Cost: 1}, {Limit: one, Cost: 1, MaxWait: wait}},
+			[]headgate.Request{{Key: "b", Limit: slow, Cost: 1},
+				{Limit: one, Cost: 1, MaxWait: wait}},
 			"[rolled_back denied]",
 		},
 		{
 			[]headgate.Request{
-				{Key: "b", Limit: slow, Cost: 1, MaxWait: wait}, {Limit: one, Cost: 1, MaxWait: wait},
+				{Key: "b", Limit: slow, Cost: 1, MaxWait: wait},
+				{Limit: one, Cost: 1, MaxWait: wait},
 			},
 			"[reserved reserved]",
 		},
 		// Forced requests hold the others back as little as these do them.
 		{
-			[]headgate.Request{{Key: "c", Limit: two, Cost: 2, Force: true}, {Limit: one, Cost: 2}, {Key: "e", Limit: two, Cost: 1}},
+			[]headgate.Request{{Key: "c", Limit: two, Cost: 2, Force: true},
+				{Limit: one, Cost: 2}, {Key: "e", Limit: two, Cost: 1}},
 			"[allowed denied rolled_back]",
 		},
 		{
-			[]headgate.Request{{Key: "c", Limit: two, Cost: 1, Force: true}, {Key: "c", Limit: one, Cost: 1}, {Key: "d", Limit: two, Cost: 1}},
+			[]headgate.Request{{Key: "c", Limit: two, Cost: 1, Force: true},
+				{Key: "c", Limit: one, Cost: 1}, {Key: "d", Limit: two, Cost: 1}},
 			"[denied allowed allowed]",
 		},
 		{nil, "[]"},
@@ -202,72 +206,6 @@ func TestOutcomesOfGroups(t *testing.T) {
 			t.Errorf("reported the call %+v", c)
 		}
 	}
-}
-
-// For random groups, the outcomes agree with what the state of each key and limit became.
-func TestOutcomesAreWhatWasDone(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	m := headgate.NewMemory()
-	s, l := observing(t, m)
-	limits := everyAlgorithm(4, time.Minute)
-	met := map[Outcome]int{}
-	for i := range 5000 {
-		after := time.Duration(i) * 2 * time.Second
-		peek := func(r headgate.Request) headgate.Decision {
-			return ask(t, m, r.Key, r.Limit, 0, after)
-		}
-		var rs []headgate.Request
-		var before []headgate.Decision
-		for _, n := range random.Perm(len(limits))[:1+random.IntN(3)] {
-			r := headgate.Request{
-				Key:     fmt.Sprint(random.IntN(3)),
-				Limit:   limits[n],
-				Cost:    random.Int64N(8) - 2,
-				MaxWait: time.Duration(random.IntN(3)) * 20 * time.Second,
-				At:      midnight.Add(after),
-			}
-			rs, before = append(rs, r), append(before, peek(r))
-		}
-		l.forget()
-		ds := make([]headgate.Decision, len(rs))
-		if err := s.TakeAll(t.Context(), rs, ds); err != nil {
-			t.Fatal(err)
-		}
-		if headgate.Granted(rs, ds) == slices.Contains(l.outcomes(), "denied") {
-			t.Fatalf("step %d: granted, with %v", i, l.outcomes())
-		}
-		for j, e := range l.events {
-			met[e.Outcome]++
-			if now := peek(rs[j]); !agrees(e, l.outcomes(), before[j], now) {
-				t.Fatalf("step %d: %s among %v of %+v, before %+v, after %+v",
-					i, e.Outcome, l.outcomes(), rs, before[j], now)
-			}
-		}
-	}
-	if len(met) != 6 {
-		t.Errorf("outcomes met: %v; want all but failed", met)
-	}
-}
-
-// agrees reports whether the outcome of e, one of all, fits what a peek saw before and after.
-func agrees(e Event, all []string, before, after headgate.Decision) bool {
-	refused, reserved := slices.Contains(all, "denied"), slices.Contains(all, "reserved")
-	fits := before.Remaining >= e.Request.Cost
-	switch e.Outcome {
-	case Allowed:
-		return !refused && !reserved && fits && after != before
-	case Reserved: // until the start time, nothing else is granted
-		return !refused && !slices.Contains(all, "allowed") && after.Remaining == 0
-	case Denied:
-		return (!fits || len(all) > 1) && after == before
-	case RolledBack:
-		return refused && after == before
-	case Refunded: // at the start time of the group, if that is reserved
-		return !refused && (reserved || after.Remaining >= before.Remaining)
-	case Peeked:
-		return after == before
-	}
-	return false
 }
 
 // slowStore answers after a while, or fails.
@@ -317,11 +255,13 @@ func TestCallsAreReportedAfterTheirDecisions(t *testing.T) {
 			s, l := observing(t, &slowStore{headgate.NewMemory(), 7 * time.Millisecond, c.err})
 			one, two := headgate.FixedWindow(1, time.Minute), headgate.FixedWindow(2, time.Minute)
 			r := headgate.Request{Limit: one, Cost: 1}
-			rs := []headgate.Request{{Key: "k", Limit: one, Cost: 1}, {Key: "k", Limit: two, Cost: 1}}
+			rs := []headgate.Request{{Key: "k", Limit: one, Cost: 1},
+				{Key: "k", Limit: two, Cost: 1}}
 			_, err := s.Take(t.Context(), r)
 			errAll := s.TakeAll(t.Context(), rs, make([]headgate.Decision, 2))
 			errReset := s.Reset(t.Context(), "k", one)
-			if err != c.err || errAll != c.err || errReset != c.err { //nolint:errorlint // unchanged
+			if err != c.err || errAll != c.err ||
+				errReset != c.err { //nolint:errorlint // unchanged
 				t.Errorf("errors %v, %v, %v; want %v", err, errAll, errReset, c.err)
 			}
 			want := []Call{
@@ -336,7 +276,8 @@ func TestCallsAreReportedAfterTheirDecisions(t *testing.T) {
 			for _, report := range l.all {
 				e, decided := report.(Event)
 				none := e.Decision == (headgate.Decision{})
-				if decided && (e.Err != c.err || none != (c.err != nil)) { //nolint:errorlint // as above
+				if decided && (e.Err != c.err ||
+					none != (c.err != nil)) { //nolint:errorlint // as above
 					t.Errorf("reported %+v; want either a decision or the error %v", e, c.err)
 				}
 				order.WriteString(map[bool]string{true: "d", false: "c"}[decided])
@@ -373,31 +314,6 @@ func TestEachFunctionOfEachObserverIsCalledForWhatItAskedFor(t *testing.T) {
 			t.Errorf("%d: %d decisions and %d calls; want %d and %d",
 				i, decided, called, c.decided, c.called)
 		}
-	}
-}
-
-// The caller that gets the panic can go on, and so can others.
-func TestAPanicOfAnObserverIsOneOfItsCallerAfterTheDecision(t *testing.T) {
-	m := headgate.NewMemory()
-	s := must(New(m, Observer{Decided: func(_ context.Context, e Event) {
-		if e.Request.Key == "bad" {
-			panic("observer")
-		}
-	}}))
-	l := headgate.FixedWindow(1, time.Minute)
-	func() {
-		defer func() {
-			if r := recover(); r != "observer" {
-				t.Errorf("recovered %v; want the observer's panic", r)
-			}
-		}()
-		ask(t, s, "bad", l, 1, 0)
-	}()
-	if d := ask(t, s, "good", l, 1, 0); !d.Allowed() {
-		t.Errorf("after the panic: %+v", d)
-	}
-	if d := ask(t, m, "bad", l, 1, 0); d.Allowed() {
-		t.Errorf("the panicking call was not charged: %+v", d)
 	}
 }
 

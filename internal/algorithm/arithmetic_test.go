@@ -28,9 +28,11 @@ var periods = []int64{1, 1e3, 1e6, 60e6, 3600e6, 86400e6, 7 * 86400e6}
 // anyLimit is a valid limit, often at the edge of what is accepted.
 func anyLimit(random *rand.Rand) *Rule {
 	for {
-		t := Terms{Algorithm: Name(1 + random.IntN(5)), Capacity: 1, Every: time.Duration(upTo(random, MaxExact)) * time.Microsecond}
+		t := Terms{Algorithm: Name(1 + random.IntN(5)), Capacity: 1,
+			Every: time.Duration(upTo(random, MaxExact)) * time.Microsecond}
 		if random.IntN(3) > 0 {
-			t.Every = time.Duration(periods[random.IntN(len(periods))]*(1+random.Int64N(3))) * time.Microsecond
+			t.Every = time.Duration(periods[random.IntN(len(periods))]*(1+random.Int64N(3))) *
+				time.Microsecond
 		}
 		if t.IsBucket() {
 			t.Refill = upTo(random, MaxExact)
@@ -48,7 +50,8 @@ func anyCost(random *rand.Rand, l *Rule, remaining int64) int64 {
 	case 0:
 		return 0
 	case 1:
-		return []int64{math.MinInt64, math.MinInt64 + 1, math.MaxInt64, math.MaxInt64 - 1}[random.IntN(4)]
+		return []int64{math.MinInt64, math.MinInt64 + 1, math.MaxInt64,
+			math.MaxInt64 - 1}[random.IntN(4)]
 	case 2:
 		return l.Capacity + random.Int64N(2)
 	case 3:
@@ -132,8 +135,8 @@ func (s *reference) peek(l *Rule, now, cost int64) Verdict {
 }
 
 // After RetryAfter a denied request is granted, and a microsecond earlier it is not. After
-// ResetAfter the state is the initial one, and a microsecond earlier it is not. Both are measured from the time of the request, which may lie
-// before the state's own.
+// ResetAfter the state is the initial one, and a microsecond earlier it is not. Both are measured
+// from the time of the request, which may lie before the state's own.
 func TestRetryAfterAndResetAfterAreExact(t *testing.T) {
 	var retries, resets, skewed [6]int
 	walk(t, 1, func(s *reference, l *Rule, now, cost int64) {
@@ -154,10 +157,12 @@ func TestRetryAfterAndResetAfterAreExact(t *testing.T) {
 		case now+v.Retry <= MaxExact:
 			retries[a]++
 			if !s.peek(l, now+v.Retry, cost).Granted() {
-				t.Errorf("%s: %d at %d (%+v) is refused again %d later", text(l), cost, now, s.k.State, v.Retry)
+				t.Errorf("%s: %d at %d (%+v) is refused again %d later", text(l), cost, now,
+					s.k.State, v.Retry)
 			}
 			if s.peek(l, now+v.Retry-1, cost).Granted() {
-				t.Errorf("%s: %d at %d (%+v) is granted before %d have passed", text(l), cost, now, s.k.State, v.Retry)
+				t.Errorf("%s: %d at %d (%+v) is granted before %d have passed", text(l), cost,
+					now, s.k.State, v.Retry)
 			}
 		}
 		if v.Reset == 0 || now+v.Reset > MaxExact {
@@ -168,12 +173,15 @@ func TestRetryAfterAndResetAfterAreExact(t *testing.T) {
 			t.Errorf("%s: at %d (%+v) %d later it is %+v", text(l), now, s.k.State, v.Reset, at)
 		}
 		if at := s.peek(l, now+v.Reset-1, 0); at.Reset != 1 {
-			t.Errorf("%s: at %d (%+v) it is reset before %d have passed", text(l), now, s.k.State, v.Reset)
+			t.Errorf("%s: at %d (%+v) it is reset before %d have passed", text(l), now,
+				s.k.State, v.Reset)
 		}
 	})
 	for a := TokenBucket; a <= SlidingLog; a++ {
 		if retries[a] < 100 || resets[a] < 100 || (skewed[a] < 100 && a != SlidingLog) {
-			t.Errorf("%v: only %d retries, %d resets, %d requests from before: this shows little", a, retries[a], resets[a], skewed[a])
+			t.Errorf(
+				"%v: only %d retries, %d resets, %d requests from before: this shows little",
+				a, retries[a], resets[a], skewed[a])
 		}
 	}
 }
@@ -190,7 +198,8 @@ func TestRemainingIsTheLargestCostGranted(t *testing.T) {
 			t.Errorf("%s: remaining %d of (%+v) is refused at %d", text(l), left, s.k.State, now)
 		}
 		if s.peek(l, now, left+1).Granted() {
-			t.Errorf("%s: one more than the remaining %d of (%+v) is granted at %d", text(l), left, s.k.State, now)
+			t.Errorf("%s: one more than the remaining %d of (%+v) is granted at %d", text(l),
+				left, s.k.State, now)
 		}
 		if want := cost < 0 || max(cost, 1) <= left; v.Granted() != want {
 			t.Errorf("%s: %d of %d is allowed: %v", text(l), cost, left, v.Granted())
@@ -205,7 +214,8 @@ func TestNoIntermediatePasses53Bits(t *testing.T) {
 	walk(t, 4, func(s *reference, l *Rule, now, cost int64) {
 		for i, n := range intermediates(l, s.k.State, now, cost) {
 			if n.CmpAbs(big.NewInt(MaxExact)) > 0 {
-				t.Errorf("%s: intermediate %d of %d at %d (%+v) is %v", text(l), i, cost, now, s.k.State, n)
+				t.Errorf("%s: intermediate %d of %d at %d (%+v) is %v", text(l), i, cost, now,
+					s.k.State, n)
 			}
 			if n.CmpAbs(largest) > 0 {
 				largest = n
@@ -228,7 +238,8 @@ func intermediates(l *Rule, s State, now, cost int64) []*big.Int {
 	}
 	switch l.Algorithm {
 	case TokenBucket:
-		all := []*big.Int{of(s.Used), product(l.Capacity, l.Unit), product(ask, l.Unit), sum(product(ask, l.Unit), s.Used)}
+		all := []*big.Int{of(s.Used), product(l.Capacity, l.Unit), product(ask, l.Unit),
+			sum(product(ask, l.Unit), s.Used)}
 		if elapsed := now - s.At; elapsed < l.repay {
 			all = append(all, product(elapsed, l.Rate))
 		}
@@ -244,7 +255,8 @@ func intermediates(l *Rule, s State, now, cost int64) []*big.Int {
 		return []*big.Int{of(s.Used), of(ask), of(l.Capacity - s.Used)}
 	case SlidingWindow:
 		return []*big.Int{
-			product(s.Previous, l.period), product(s.Used, l.period), product(l.Capacity-ask, l.period), sum(product(s.Previous, l.period), l.period),
+			product(s.Previous, l.period), product(s.Used, l.period),
+			product(l.Capacity-ask, l.period), sum(product(s.Previous, l.period), l.period),
 		}
 	default:
 		return []*big.Int{of(ask)}
@@ -269,7 +281,8 @@ func TestAdoptKeepsTheUsedFraction(t *testing.T) {
 		}
 		was := new(big.Rat).SetFrac64(s.k.Used, l.full)
 		if is := new(big.Rat).SetFrac64(adopted.Used, next.full); is.Cmp(was) < 0 {
-			t.Errorf("%s (%+v) as %s: %v of it is used, then %v", text(l), s.k.State, text(next), was, is)
+			t.Errorf("%s (%+v) as %s: %v of it is used, then %v", text(l), s.k.State, text(next),
+				was, is)
 		}
 		if again, _ := next.Adopt(next, adopted); again != adopted {
 			t.Errorf("%s: %+v adopted by its own limit is %+v", text(next), adopted, again)
@@ -292,14 +305,16 @@ func TestScale(t *testing.T) {
 			least++
 		}
 		if got < least || got > to || got > least+2 {
-			t.Errorf("scale(%d, %d, %d) is %d; exact is %d and %d/%d", part, from, to, got, floor, rest, from)
+			t.Errorf("scale(%d, %d, %d) is %d; exact is %d and %d/%d", part, from, to, got,
+				floor, rest, from)
 		}
 	}
 	for range 1_000_000 {
 		from := upTo(random, MaxExact/2)
 		check(random.Int64N(from+1), from, upTo(random, MaxExact/2))
 	}
-	edges := []int64{1, 2, 3, 5, 1e6, 3600e6, 1<<51 - 1, 1 << 51, 1<<51 + 1, MaxExact / 3, MaxExact/2 - 2, MaxExact/2 - 1, MaxExact / 2}
+	edges := []int64{1, 2, 3, 5, 1e6, 3600e6, 1<<51 - 1, 1 << 51, 1<<51 + 1, MaxExact / 3,
+		MaxExact/2 - 2, MaxExact/2 - 1, MaxExact / 2}
 	for _, from := range edges {
 		for _, to := range edges {
 			for _, part := range append(edges, from-1, from/2, from/3) {

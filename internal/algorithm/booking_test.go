@@ -18,7 +18,8 @@ func TestResetOfAGroupThatWaitsAfterTheClockStepsBack(t *testing.T) {
 		o := Order{Now: 50 * second, Cost: 1, MaxWait: 3600 * second, After: 60 * second}
 		k, v, changed := l.Take(k, o, true)
 		if !changed || v.Retry != 10*second || v.Reset != 54*second {
-			t.Errorf("%+v: %+v (%v); want a start after 10 s and a full bucket after 54", terms, v, changed)
+			t.Errorf("%+v: %+v (%v); want a start after 10 s and a full bucket after 54", terms,
+				v, changed)
 		}
 		_, seen, _ := l.Take(k, Order{Now: 50 * second}, false)
 		if seen.Reset != v.Reset {

@@ -23,7 +23,8 @@ func TestDivisorDividesExactly(t *testing.T) {
 		}
 	}
 	around := func(n int64) {
-		for _, x := range []int64{0, 1, n - 1, n, n + 1, MaxExact, MaxExact / n * n, most/n*n - 1, most / n * n, most - 1, most} {
+		for _, x := range []int64{0, 1, n - 1, n, n + 1, MaxExact, MaxExact / n * n,
+			most/n*n - 1, most / n * n, most - 1, most} {
 			check(x, n)
 		}
 		multiple := n * (1 + random.Int64N(most/n))

@@ -10,7 +10,8 @@ import (
 // not are forgotten, and made anew.
 func TestInternedUntilCollected(t *testing.T) {
 	intern := func(name string, n int64) *Rule {
-		return Intern(Terms{Name: name, Algorithm: TokenBucket, Capacity: n, Refill: n, Every: time.Second}, func(t Terms) *Rule { return NewRule(t, name) })
+		return Intern(Terms{Name: name, Algorithm: TokenBucket, Capacity: n, Refill: n,
+			Every: time.Second}, func(t Terms) *Rule { return NewRule(t, name) })
 	}
 	kept := intern("kept", 37)
 	for i := range int64(3) {

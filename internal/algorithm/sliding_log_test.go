@@ -12,7 +12,8 @@ func TestEntryHoldsAnyTimeAndCount(t *testing.T) {
 		for _, count := range []int64{1, 2, maxCount} {
 			log := record(nil, at, count)
 			if len(log) != 1 || log[0].at() != at || log[0].count() != count {
-				t.Errorf("%d at %d is kept as %v: %d at %d", count, at, log, log[0].count(), log[0].at())
+				t.Errorf("%d at %d is kept as %v: %d at %d", count, at, log, log[0].count(),
+					log[0].at())
 			}
 		}
 	}
@@ -30,14 +31,17 @@ func TestRecord(t *testing.T) {
 		{"one instant is one entry", []grant{{1, 2}, {1, 3}}, []grant{{1, 5}}},
 		{"as much as an entry holds", []grant{{1, maxCount}}, []grant{{1, maxCount}}},
 		{"one more takes another", []grant{{1, maxCount + 1}}, []grant{{1, maxCount}, {1, 1}}},
-		{"which fills up first", []grant{{1, maxCount + 1}, {1, maxCount}}, []grant{{1, maxCount}, {1, maxCount}, {1, 1}}},
-		{"the latest is given back first", []grant{{1, 2}, {5, 3}, {7, -2}}, []grant{{1, 2}, {5, 1}}},
+		{"which fills up first", []grant{{1, maxCount + 1}, {1, maxCount}},
+			[]grant{{1, maxCount}, {1, maxCount}, {1, 1}}},
+		{"the latest is given back first", []grant{{1, 2}, {5, 3}, {7, -2}},
+			[]grant{{1, 2}, {5, 1}}},
 		{"all of the latest", []grant{{1, 2}, {5, 3}, {7, -3}}, []grant{{1, 2}}},
 		{"more than the latest", []grant{{1, 2}, {5, 3}, {7, -4}}, []grant{{1, 1}}},
 		{"all", []grant{{1, 2}, {5, 3}, {7, -5}}, nil},
 		{"more than all", []grant{{1, 2}, {7, -9}}, nil},
 		{"of nothing", []grant{{7, -1}}, nil},
-		{"parts of a large one", []grant{{1, big + 7}, {2, -8}}, []grant{{1, maxCount}, {1, maxCount - 1}}},
+		{"parts of a large one", []grant{{1, big + 7}, {2, -8}},
+			[]grant{{1, maxCount}, {1, maxCount - 1}}},
 		{"a whole log at once", []grant{{1, MaxLog}, {2, -MaxLog}}, nil},
 	} {
 		var log []Entry
@@ -64,7 +68,8 @@ func TestLogIsNotWrittenUnlessCharged(t *testing.T) {
 			room := append(make([]Entry, 0, 32), k.Log...)
 			before := slices.Clone(room[:cap(room)])
 			k.Log = room
-			o := Order{Now: now + random.Int64N(5)*200e3, Cost: random.Int64N(9) - 2, Force: random.IntN(3) == 0}
+			o := Order{Now: now + random.Int64N(5)*200e3, Cost: random.Int64N(9) - 2,
+				Force: random.IntN(3) == 0}
 			if !o.Force && random.IntN(2) == 0 {
 				o.MaxWait = random.Int64N(3e6)
 			}

@@ -11,7 +11,8 @@ import (
 
 func TestLogsBlocks(t *testing.T) {
 	var a logs
-	for n, want := range map[int]int{1: 4, 4: 4, 5: 8, 8: 8, 9: 16, 2047: 2048, 65_535: 65_536, 65_536: 65_536} {
+	for n, want := range map[int]int{1: 4, 4: 4, 5: 8, 8: 8, 9: 16, 2047: 2048, 65_535: 65_536,
+		65_536: 65_536} {
 		if room := len(a.entries(a.alloc(n))); room != want {
 			t.Errorf("a block for %d entries has room for %d, want %d", n, room, want)
 		}
@@ -77,8 +78,10 @@ func TestLogsKeepsLogsApart(t *testing.T) {
 		}
 	}
 	for size := range used {
-		if all := len(a.blocks[size]) / (smallestBlock << size); used[size]+a.freeBlocks(size) != all {
-			t.Errorf("size %d: %d blocks in use and %d free, of %d", size, used[size], a.freeBlocks(size), all)
+		if all := len(a.blocks[size]) / (smallestBlock << size); used[size]+a.freeBlocks(
+			size) != all {
+			t.Errorf("size %d: %d blocks in use and %d free, of %d", size, used[size],
+				a.freeBlocks(size), all)
 		}
 	}
 }
@@ -112,7 +115,8 @@ func TestSlotHoldsTheLongestLog(t *testing.T) {
 func TestRebuildFreesBlocks(t *testing.T) {
 	var s Shard
 	s.Init(100)
-	l := algorithm.NewRule(algorithm.Terms{Algorithm: algorithm.SlidingLog, Capacity: 9, Every: time.Second}, "x")
+	l := algorithm.NewRule(algorithm.Terms{Algorithm: algorithm.SlidingLog, Capacity: 9,
+		Every: time.Second}, "x")
 	for round := range int64(50) {
 		now := 1e12 + round*10e6
 		for i := range uint64(5) {

@@ -9,7 +9,8 @@ import (
 )
 
 func TestSlotsHoldNoPointers(t *testing.T) {
-	for _, kind := range []reflect.Type{reflect.TypeFor[slot](), reflect.TypeFor[algorithm.Entry]()} {
+	for _, kind := range []reflect.Type{reflect.TypeFor[slot](),
+		reflect.TypeFor[algorithm.Entry]()} {
 		fields := []reflect.Type{kind}
 		if kind.Kind() == reflect.Struct {
 			fields = fields[:0]

@@ -55,13 +55,15 @@ func (s *script) calls() int {
 }
 
 func granted(wait time.Duration) Answer {
-	return Answer{Granted: true, Wait: wait, Limit: perSecond, Start: Start{At: time.Now().Add(wait)}}
+	return Answer{Granted: true, Wait: wait, Limit: perSecond,
+		Start: Start{At: time.Now().Add(wait)}}
 }
 
 func denied(wait time.Duration) Answer { return Answer{Wait: wait, Limit: perSecond} }
 
 // inLine runs test with a function that waits in a line, and checks that nobody is left in it.
-func inLine(t *testing.T, s *script, test func(t *testing.T, wait func(ctx context.Context, n int64) error)) {
+func inLine(t *testing.T, s *script,
+	test func(t *testing.T, wait func(ctx context.Context, n int64) error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var lines Lines[string]
@@ -89,7 +91,8 @@ func TestCallersThatLeaveTheLineDidNotAsk(t *testing.T) {
 	inLine(t, s, func(t *testing.T, wait func(context.Context, int64) error) {
 		start := time.Now()
 		go func() {
-			if err := wait(t.Context(), 1); err != nil || time.Since(start).Round(time.Second) != time.Minute {
+			if err := wait(t.Context(), 1); err != nil ||
+				time.Since(start).Round(time.Second) != time.Minute {
 				t.Errorf("the head passed after %s, %v", time.Since(start), err)
 			}
 		}()
@@ -133,8 +136,10 @@ func TestTheStartOfACallerThatLeaves(t *testing.T) {
 			go func() { _ = wait(leaves, 1) }()
 			time.Sleep(20 * time.Millisecond)
 			go func() {
-				if err := wait(t.Context(), c.needs); err != nil || time.Since(start).Round(time.Second) != c.passes {
-					t.Errorf("the next of %d passed after %s, %v; want %s", c.needs, time.Since(start), err, c.passes)
+				if err := wait(t.Context(), c.needs); err != nil ||
+					time.Since(start).Round(time.Second) != c.passes {
+					t.Errorf("the next of %d passed after %s, %v; want %s", c.needs,
+						time.Since(start), err, c.passes)
 				}
 			}()
 			time.Sleep(time.Millisecond)
@@ -148,7 +153,8 @@ func TestTheStartOfACallerThatLeaves(t *testing.T) {
 	}
 }
 
-// A caller gets its error when it is certain that it is too late: when it comes, or when the head is denied.
+// A caller gets its error when it is certain that it is too late: when it comes, or when the head
+// is denied.
 func TestDeadlinesThatCannotBeMet(t *testing.T) {
 	s := &script{}
 	s.answer = func(call int, _ time.Duration) (Answer, error) {
@@ -168,13 +174,16 @@ func TestDeadlinesThatCannotBeMet(t *testing.T) {
 			ctx, cancel := context.WithDeadline(t.Context(), start.Add(by))
 			defer cancel()
 			err := wait(ctx, n)
-			if took := time.Since(start).Round(time.Second); fmt.Sprint(err) != want || took != after {
-				t.Errorf("a deadline after %s, and %d tokens: %v after %s; want %q after %s", by, n, err, took, want, after)
+			if took := time.Since(start).Round(time.Second); fmt.Sprint(err) != want ||
+				took != after {
+				t.Errorf("a deadline after %s, and %d tokens: %v after %s; want %q after %s", by,
+					n, err, took, want, after)
 			}
 		}
 		go func() { _ = wait(t.Context(), 2) }()
 		time.Sleep(time.Second)
-		late(14*time.Second, 5, "late by 14.01s", time.Second) // 2 pass after 10 s, and 5 more take 5 s
+		late(14*time.Second, 5, "late by 14.01s",
+			time.Second) // 2 pass after 10 s, and 5 more take 5 s
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -197,7 +206,8 @@ func TestDenialsLetACallerBookFartherAhead(t *testing.T) {
 		if err := wait(t.Context(), 1); err != nil {
 			t.Error(err)
 		}
-		if len(s.asked) != 17 || s.asked[0] != 0 || s.asked[16] != math.MaxInt64 || !slices.IsSorted(s.asked) {
+		if len(s.asked) != 17 || s.asked[0] != 0 || s.asked[16] != math.MaxInt64 ||
+			!slices.IsSorted(s.asked) {
 			t.Errorf("asked for %v", s.asked)
 		}
 	})

@@ -17,21 +17,13 @@ type linked[T any] interface {
 }
 
 // Push adds w at the tail.
-func (c *List[T, P]) Push(w *T) { c.Insert(w, c.Tail) }
-
-// Insert adds w after the element before, or at the head if before is nil.
-func (c *List[T, P]) Insert(w, before *T) {
-	l := P(w).links()
-	if l.Prev = before; before == nil {
-		l.Next, c.Head = c.Head, w
+func (c *List[T, P]) Push(w *T) {
+	if P(w).links().Prev = c.Tail; c.Tail == nil {
+		c.Head = w
 	} else {
-		l.Next, P(before).links().Next = P(before).links().Next, w
+		P(c.Tail).links().Next = w
 	}
-	if l.Next == nil {
-		c.Tail = w
-	} else {
-		P(l.Next).links().Prev = w
-	}
+	c.Tail = w
 }
 
 // Remove takes w out of the list.

@@ -113,7 +113,8 @@ func TestTurnstilesPassOnWhatComesToACallerWhoseContextEnds(t *testing.T) {
 	}
 }
 
-// TestTurnstilesWatchAKeyWhileItHasCallers has callers of two keys, which do not wait for each other.
+// TestTurnstilesWatchAKeyWhileItHasCallers has callers of two keys, which do not wait for each
+// other.
 func TestTurnstilesWatchAKeyWhileItHasCallers(t *testing.T) {
 	var watched []string
 	lines := Turnstiles{Watch: func(key string, wake chan<- struct{}) func() {

@@ -3,7 +3,6 @@ package concurrency_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -79,68 +78,6 @@ func TestCallersGetAPermitAtAReleaseOrExpiry(t *testing.T) {
 	})
 }
 
-func TestCallersBehindOneThatLeavesAreServed(t *testing.T) {
-	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLimiter(t, concurrency.NewMemory(), 1, time.Hour)
-			holder := acquire(t, l)
-			left := make(chan error, 3)
-			var leave [3]context.CancelFunc
-			for i := range leave {
-				ctx, cancel := context.WithCancel(t.Context())
-				leave[i] = cancel
-				go func() {
-					_, err := l.Wait(ctx, "k")
-					left <- err
-				}()
-				synctest.Wait()
-			}
-			served := make(chan error)
-			go func() {
-				_, err := l.Wait(t.Context(), "k")
-				served <- err
-			}()
-			synctest.Wait()
-			for _, i := range order {
-				leave[i]()
-				if err := <-left; !errors.Is(err, context.Canceled) {
-					t.Errorf("caller %d left with %v", i, err)
-				}
-			}
-			release(t, holder)
-			if err := <-served; err != nil {
-				t.Error(err)
-			}
-			wantInUse(t, l, 1)
-		})
-	}
-}
-
-func TestCallersThatLeaveWhenAPermitIsFreePassItOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, concurrency.NewMemory(), 1, time.Hour)
-		holder := acquire(t, l)
-		ctx, cancel := context.WithCancel(t.Context())
-		results := make(chan *concurrency.Permit, 2)
-		for _, ctx := range []context.Context{ctx, t.Context()} {
-			go func() {
-				p, _ := l.Wait(ctx, "k")
-				results <- p
-			}()
-			synctest.Wait()
-		}
-		release(t, holder) // the first caller is woken by both
-		cancel()
-		got := []*concurrency.Permit{<-results}
-		if got[0] != nil {
-			release(t, got[0])
-		}
-		if got = append(got, <-results); !slices.ContainsFunc(got, func(p *concurrency.Permit) bool { return p != nil }) {
-			t.Error("no caller got the permit")
-		}
-	})
-}
-
 // silent is a store that notifies no watcher.
 type silent struct{ concurrency.Store }
 
@@ -194,51 +131,6 @@ func TestWaitComesAfterCallersThatWait(t *testing.T) {
 	})
 }
 
-// watched is a store that counts its watchers.
-type watched struct {
-	concurrency.Store
-
-	watchers int
-}
-
-func (s *watched) WatchPermits(key string, wake chan<- struct{}) (stop func()) {
-	s.watchers++
-	end := s.Store.WatchPermits(key, wake)
-	return func() {
-		s.watchers--
-		end()
-	}
-}
-
-func TestStoreIsWatchedWhileCallersWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &watched{Store: concurrency.NewMemory()}
-		l := newLimiter(t, store, 1, time.Hour)
-		for range 2 {
-			holder := acquire(t, l)
-			for range 3 {
-				go func() {
-					p, err := l.Wait(t.Context(), "k")
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					release(t, p)
-				}()
-			}
-			synctest.Wait()
-			if store.watchers != 1 {
-				t.Errorf("%d watchers while callers wait; want 1", store.watchers)
-			}
-			release(t, holder)
-			synctest.Wait()
-			if store.watchers != 0 {
-				t.Errorf("%d watchers when no caller waits; want 0", store.watchers)
-			}
-		}
-	})
-}
-
 // failing is a store that fails while down is set.
 type failing struct {
 	concurrency.Store
@@ -279,62 +171,5 @@ func TestEachCallerGetsTheErrorOfTheStore(t *testing.T) {
 		if _, err := l.Wait(t.Context(), "k"); err != nil {
 			t.Errorf("afterwards: %v", err)
 		}
-	})
-}
-
-// panicking is a store that panics at the next requests for a permit.
-type panicking struct {
-	concurrency.Store
-	fails atomic.Int64
-}
-
-func (f *panicking) AcquirePermit(ctx context.Context, r concurrency.Request) (concurrency.Decision, error) {
-	if f.fails.Load() > 0 {
-		f.fails.Add(-1)
-		panic("store")
-	}
-	return f.Store.AcquirePermit(ctx, r)
-}
-
-// A panic of the store goes on in the caller that is first in line, and the next one is served. A
-// panic of the work gives its permit back by a deferred Release.
-func TestCallersAreServedAfterAPanic(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &panicking{Store: concurrency.NewMemory()}
-		l := newLimiter(t, s, 1, time.Hour)
-		holder := acquire(t, l)
-		var panicked atomic.Int64
-		served := make(chan time.Duration, 1)
-		start := time.Now()
-		wait := func() {
-			defer func() {
-				if recover() != nil {
-					panicked.Add(1)
-				}
-			}()
-			p, err := l.Wait(t.Context(), "k")
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer func() { _ = p.Release(t.Context()) }()
-			served <- time.Since(start)
-			panic("work")
-		}
-		for range 2 {
-			go wait()
-			synctest.Wait()
-		}
-		time.Sleep(time.Second)
-		s.fails.Store(1) // the first in line asks, and then the second
-		release(t, holder)
-		if took := <-served; took != time.Second {
-			t.Errorf("served after %s", took)
-		}
-		synctest.Wait()
-		if panicked.Load() != 2 || l.Waiting("k") != 0 {
-			t.Errorf("%d panics, %d wait", panicked.Load(), l.Waiting("k"))
-		}
-		release(t, acquire(t, l))
 	})
 }
