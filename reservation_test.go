@@ -26,10 +26,28 @@ func TestReservations(t *testing.T) {
 		settle(10, b.Cancel(t.Context()))
 		settle(10, b.Cancel(t.Context()))
 		settle(80, a.Commit(t.Context(), 20))
-		settle(80, a.Commit(t.Context(), 0))
 		settle(0, must(l.Reserve(t.Context(), "k", 10)).Commit(t.Context(), 80))
 		if err := a.Commit(t.Context(), -1); err == nil {
 			t.Error("a use of -1 was committed")
+		}
+	})
+}
+
+// A reservation that is cancelled gives its tokens back, unless another start was booked after it.
+func TestACancelledReservationGivesItsTokensBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := must(NewLimiter(NewMemorySize(1000), PerSecond(1).Burst(2)))
+		first := must(l.Reserve(t.Context(), "k", 2))
+		second := must(l.Reserve(t.Context(), "k", 1))
+		third := must(l.Reserve(t.Context(), "k", 2))
+		if err := second.Cancel(t.Context()); err != nil || third.Delay() != 3*time.Second {
+			t.Errorf("%s, %v", third.Delay(), err)
+		}
+		if err := third.Cancel(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if r := must(l.Reserve(t.Context(), "k", 2)); r.Delay() != 3*time.Second || first.Delay() != 0 {
+			t.Errorf("starts in %s and %s; want 3s and 0s", r.Delay(), first.Delay())
 		}
 	})
 }
@@ -42,21 +60,16 @@ func TestACancelIsDone(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		remaining := func() int64 { return must(l.Peek(t.Context(), "k")).Remaining }
-		if err := must(l.Reserve(t.Context(), "k", 10)).Cancel(ended); err != nil ||
-			remaining() != 10 {
+		if err := must(l.Reserve(t.Context(), "k", 10)).Cancel(ended); err != nil || remaining() != 10 {
 			t.Errorf("a cancel after the context has ended: %v, %d remain", err, remaining())
 		}
-		if err := must(l.Reserve(t.Context(), "k", 10)).Commit(ended, 4); err != nil ||
-			remaining() != 6 {
+		if err := must(l.Reserve(t.Context(), "k", 10)).Commit(ended, 4); err != nil || remaining() != 6 {
 			t.Errorf("a commit after the context has ended: %v, %d remain", err, remaining())
 		}
-		if err := must(l.Reserve(t.Context(), "k", 7)).Cancel(ended); err != nil ||
-			remaining() != 6 {
-			t.Errorf("a cancel ahead of the start, after the context has ended: %v, %d remain",
-				err, remaining())
+		if err := must(l.Reserve(t.Context(), "k", 7)).Cancel(ended); err != nil || remaining() != 6 {
+			t.Errorf("a cancel ahead of the start, after the context has ended: %v, %d remain", err, remaining())
 		}
-		now, ahead := must(l.Reserve(t.Context(), "other", 10)),
-			must(l.Reserve(t.Context(), "other", 10))
+		now, ahead := must(l.Reserve(t.Context(), "other", 10)), must(l.Reserve(t.Context(), "other", 10))
 		s.lose = func(Request) bool { return true }
 		if now.Cancel(t.Context()) == nil || ahead.Cancel(t.Context()) == nil {
 			t.Error("a lost answer is no error")
@@ -71,13 +84,33 @@ func TestAReservationIsGivenUp(t *testing.T) {
 		must(l.Reserve(t.Context(), "k", 1))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := must(l.Reserve(t.Context(), "k", 1)).Wait(ctx); !errors.Is(
-			err, context.DeadlineExceeded) {
+		if err := must(l.Reserve(t.Context(), "k", 1)).Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		synctest.Wait()
 		if r := must(l.Reserve(context.Background(), "k", 1)); r.Delay() != 59*time.Second {
 			t.Errorf("the next start time is in %s, want 59s", r.Delay())
+		}
+	})
+}
+
+// A reservation that waited is settled as any other.
+func TestAReservationThatWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := must(NewLimiter(NewMemorySize(1000), PerSecond(1).Burst(5)))
+		start := time.Now()
+		must(l.Allow(t.Context(), "k"))
+		r := must(l.ReserveWait(t.Context(), "k", 5))
+		if took := time.Since(start); took != time.Second || r.Delay() != 0 {
+			t.Errorf("after %s, with a delay of %s", took, r.Delay())
+		}
+		if err := r.Commit(t.Context(), 2); err != nil || must(l.Peek(t.Context(), "k")).Remaining != 3 {
+			t.Error(must(l.Peek(t.Context(), "k")), err)
+		}
+		for _, n := range []int64{0, 6} {
+			if _, err := l.ReserveWait(t.Context(), "k", n); !isInvalid(err) {
+				t.Errorf("n = %d: %v", n, err)
+			}
 		}
 	})
 }
@@ -113,16 +146,12 @@ func TestAReservationWithADeadline(t *testing.T) {
 	})
 }
 
-// A reservation that is settled after its window has ended gives nothing back, however it was made;
-// one that is settled before gives back what was not used. Under a bucket, it gives back all of
-// that.
+// A reservation that is settled after its window has ended gives nothing back, however it was made; one
+// that is settled before gives back what was not used. Under a bucket, it gives back all of that.
 func TestAReservationSettledLate(t *testing.T) {
 	for name, store := range map[string]func() Store{
-		"memory": func() Store { return NewMemorySize(1000) },
-		"network": func() Store {
-			return &networkStore{Store: NewMemorySize(1000),
-				back: time.Millisecond}
-		},
+		"memory":  func() Store { return NewMemorySize(1000) },
+		"network": func() Store { return &networkStore{Store: NewMemorySize(1000), back: time.Millisecond} },
 	} {
 		for _, limit := range everyAlgorithm(10, time.Minute) {
 			for way, reserve := range map[string]reserveFunc{
@@ -150,8 +179,7 @@ func settleLate(t *testing.T, store Store, limit Limit, reserve reserveFunc) {
 	}
 	left := must(l.AllowEach(t.Context(), "k", 0, nil))
 	if left[0].Remaining < 6 || left[1].Remaining != 996 {
-		t.Errorf("%d are left after a commit of 4, and %d of the year", left[0].Remaining,
-			left[1].Remaining)
+		t.Errorf("%d are left after a commit of 4, and %d of the year", left[0].Remaining, left[1].Remaining)
 	}
 	time.Sleep(3 * time.Minute)
 	second := must(reserve(l, t.Context(), "k", 6))
@@ -174,12 +202,10 @@ func TestTheDecisionOfAReservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		second, hour := PerSecond(1).Burst(5), FixedWindow(8, time.Hour)
 		l := must(NewLimiter(NewMemorySize(1000), second, hour))
-		check := func(what string, r *Reservation, limit Limit, remaining int64,
-			wait time.Duration) {
+		check := func(what string, r *Reservation, limit Limit, remaining int64, wait time.Duration) {
 			t.Helper()
 			d := r.Decision()
-			if d.Limit != limit || d.Remaining != remaining || d.RetryAfter != wait ||
-				d.ResetAfter <= 0 {
+			if d.Limit != limit || d.Remaining != remaining || d.RetryAfter != wait || d.ResetAfter <= 0 {
 				t.Errorf("%s: %+v; want %d of %v left, in %s", what, d, remaining, limit, wait)
 			}
 		}
@@ -193,13 +219,8 @@ func TestTheDecisionOfAReservation(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		check("by the other limit", must(l.ReserveWait(t.Context(), "k", 1)), hour, 0, 0)
 
-		free := must(NewLimiterFunc(
-			NewMemorySize(1000), func(context.Context, string) (
-				[]Limit, error) {
-				return nil, nil
-			}))
-		for _, r := range []*Reservation{must(free.Reserve(t.Context(), "k", 1)),
-			must(free.ReserveWait(t.Context(), "k", 1))} {
+		free := must(NewLimiterFunc(NewMemorySize(1000), func(context.Context, string) ([]Limit, error) { return nil, nil }))
+		for _, r := range []*Reservation{must(free.Reserve(t.Context(), "k", 1)), must(free.ReserveWait(t.Context(), "k", 1))} {
 			if d := r.Decision(); d.Limit != Unlimited() || !d.Allowed() {
 				t.Errorf("without limits: %+v", d)
 			}
@@ -210,8 +231,7 @@ func TestTheDecisionOfAReservation(t *testing.T) {
 // The decision of a caller of the line is that of the start that it got from one that left.
 func TestTheDecisionOfAStartThatWasPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(&networkStore{Store: NewMemorySize(1000),
-			there: 50 * time.Millisecond, back: 50 * time.Millisecond}, PerSecond(1).Burst(1)))
+		l := must(NewLimiter(&networkStore{Store: NewMemorySize(1000), there: 50 * time.Millisecond, back: 50 * time.Millisecond}, PerSecond(1).Burst(1)))
 		must(l.Allow(t.Context(), "k"))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -224,8 +244,7 @@ func TestTheDecisionOfAStartThatWasPassedOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := r.Decision(); !d.Allowed() || d.Limit != PerSecond(1).Burst(1) ||
-			d.Remaining != 0 || d.ResetAfter <= 0 {
+		if d := r.Decision(); !d.Allowed() || d.Limit != PerSecond(1).Burst(1) || d.Remaining != 0 || d.ResetAfter <= 0 {
 			t.Errorf("%+v", d)
 		}
 		if took := time.Since(begin); took > 1100*time.Millisecond {
@@ -258,8 +277,7 @@ func TestReserveAll(t *testing.T) {
 			}
 		}
 		first := must(ReserveAll(t.Context(), m, orgTeamUser("ann")...))
-		if check(50, 990, 1); first.Delay() != 0 ||
-			first.Decision().Limit != PerSecond(1).Burst(2) {
+		if check(50, 990, 1); first.Delay() != 0 || first.Decision().Limit != PerSecond(1).Burst(2) {
 			t.Errorf("%s, %+v", first.Delay(), first.Decision())
 		}
 		must(ReserveAll(t.Context(), m, orgTeamUser("ann")...))
@@ -333,8 +351,7 @@ func TestReserveAllAndWaitAllRefuse(t *testing.T) {
 		if _, err := l.WaitAll(t.Context(), other, wrong); !isInvalid(err) {
 			t.Errorf("WaitAll, %s: %v", name, err)
 		}
-		if d := must(m.Take(t.Context(),
-			Request{Key: "other", Limit: PerHour(5)})); d.Remaining != 5 {
+		if d := must(m.Take(t.Context(), Request{Key: "other", Limit: PerHour(5)})); d.Remaining != 5 {
 			t.Fatalf("%s was charged: %+v", name, d)
 		}
 	}
@@ -351,8 +368,7 @@ func TestReserveAllAndWaitAllRefuse(t *testing.T) {
 		t.Errorf("a context that has ended: %v", err)
 	}
 	r, err := ReserveAll(t.Context(), m)
-	if err != nil || !r.Decision().Allowed() || r.Commit(t.Context()) != nil ||
-		r.Commit(t.Context(), 3) != nil {
+	if err != nil || !r.Decision().Allowed() || r.Commit(t.Context()) != nil || r.Commit(t.Context(), 3) != nil {
 		t.Errorf("no requests: %+v, %v", r, err)
 	}
 	r = must(ReserveAll(t.Context(), m, orgTeamUser("ann")...))

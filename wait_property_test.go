@@ -30,12 +30,10 @@ var testedStores = []struct {
 }{
 	{"memory", 0, func(uint64) Store { return NewMemorySize(1000) }},
 	{"10 ms", 0, func(uint64) Store {
-		return &networkStore{Store: NewMemorySize(1000), there: 5 * time.Millisecond,
-			back: 5 * time.Millisecond}
+		return &networkStore{Store: NewMemorySize(1000), there: 5 * time.Millisecond, back: 5 * time.Millisecond}
 	}},
 	{"0 to 20 ms", 10 * time.Millisecond, func(seed uint64) Store {
-		return &networkStore{Store: NewMemorySize(1000), random: rand.New(rand.NewPCG(seed, 1)),
-			there: 5 * time.Millisecond, back: 5 * time.Millisecond}
+		return &networkStore{Store: NewMemorySize(1000), random: rand.New(rand.NewPCG(seed, 1)), there: 5 * time.Millisecond, back: 5 * time.Millisecond}
 	}},
 }
 
@@ -121,8 +119,7 @@ func TestCallersThatLeaveWhileTheyAskLetOthersMoveUp(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					limit := PerSecond(50).Burst(1)
 					l := must(NewLimiter(tested.new(1), limit))
-					leaves := time.Duration(map[string]int{"asking": 6, "booked": 11,
-						"in line": 70}[when]) * time.Millisecond
+					leaves := time.Duration(map[string]int{"asking": 6, "booked": 11, "in line": 70}[when]) * time.Millisecond
 					visits := make([]visit, 101)
 					for i := range visits {
 						visits[i] = visit{n: 1, at: time.Duration(i) * 10 * time.Microsecond}
@@ -146,6 +143,54 @@ func TestCallersThatLeaveWhileTheyAskLetOthersMoveUp(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Crowds come at once and half of each leaves: the rest passes at the full rate, in order, and
+// later callers go behind.
+func TestACrowdOfWhichHalfLeaves(t *testing.T) {
+	for _, tested := range testedStores {
+		for _, crowd := range []int{800, 2000} {
+			t.Run(fmt.Sprint(tested.name, "/", crowd), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					limit := PerSecond(500).Burst(1)
+					l := must(NewLimiter(tested.new(1), limit))
+					visits, stay := crowdOf(crowd)
+					attend(l, visits)
+					if o := over(limit, tested.jitter, visits); o > 0.01 {
+						t.Errorf("over by %g", o)
+					}
+					if n := overtaken(visits, maxLatency); n > 0 {
+						t.Errorf("%d were overtaken", n)
+					}
+					stay = max(stay, len(passed(visits)))
+					if ideal := time.Duration(stay) * 2 * time.Millisecond; lastPass(visits) > ideal+40*time.Millisecond {
+						t.Errorf("the last of %d passed after %s; want %s", stay, lastPass(visits), ideal)
+					}
+					checkNoLineIsLeft(t, l)
+				})
+			})
+		}
+	}
+}
+
+// crowdOf is so many callers that come within a millisecond, of which half leaves within 97 ms, and
+// a hundred that come later. It returns how many stay.
+func crowdOf(crowd int) (visits []visit, stay int) {
+	random := rand.New(rand.NewPCG(3, uint64(crowd)))
+	visits = make([]visit, crowd+100)
+	for i := range visits {
+		v := &visits[i]
+		*v = visit{n: 1, at: time.Duration(random.IntN(1000)) * time.Microsecond}
+		switch {
+		case i >= crowd:
+			v.at = 600*time.Millisecond + time.Duration(i-crowd)*time.Microsecond
+		case i%2 == 0:
+			v.leaves = v.at + time.Duration(1+random.IntN(97_000))*time.Microsecond
+			continue
+		}
+		stay++
+	}
+	return visits, stay
 }
 
 // Whatever callers do, and whatever the store answers, no interval holds more than the limit,
@@ -191,10 +236,8 @@ func keepsPromises(t *testing.T, seed uint64) {
 	}
 	// A grant that needed no wait stays charged if the caller has left.
 	burstTime := time.Duration(burst-1) * time.Second / time.Duration(rate)
-	if last, want := lastPass(visits[0]),
-		ideal(limit, visits[0]); last > want+burstTime+2*maxLatency {
-		t.Errorf("seed %d, %s, %s burst %d: the last passed after %s, not %s", seed, tested.name,
-			limit, burst, last, want)
+	if last, want := lastPass(visits[0]), ideal(limit, visits[0]); last > want+burstTime+2*maxLatency {
+		t.Errorf("seed %d, %s, %s burst %d: the last passed after %s, not %s", seed, tested.name, limit, burst, last, want)
 	}
 }
 
@@ -223,8 +266,7 @@ func randomVisits(random *rand.Rand, n int, mixed bool, burst int64) []visit {
 		}
 		if random.IntN(3) > 0 {
 			shift := random.IntN(20)
-			visits[i].leaves = visits[i].at + 1 +
-				time.Duration(random.IntN(1<<shift))*time.Microsecond
+			visits[i].leaves = visits[i].at + 1 + time.Duration(random.IntN(1<<shift))*time.Microsecond
 		}
 	}
 	return visits

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,8 +57,7 @@ func TestCallersWaitInOrder(t *testing.T) {
 // A deadline that cannot be met fails at once and charges nothing.
 func TestWaitFailsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(NewMemorySize(1000), PerSecond(1).Named("api"),
-			Per(100, 24*time.Hour).Named("day")))
+		l := must(NewLimiter(NewMemorySize(1000), PerSecond(1).Named("api"), Per(100, 24*time.Hour).Named("day")))
 		start := time.Now()
 		for range 3 {
 			go func() { _ = l.Wait(t.Context(), "k") }()
@@ -69,8 +69,7 @@ func TestWaitFailsAtOnce(t *testing.T) {
 			"Wait":       l.Wait(ctx, "k"),                           // behind two others
 			"ReserveNow": errorOf(l.ReserveNow(t.Context(), "k", 1)), // which have booked nothing
 		} {
-			want := map[string]time.Duration{"Wait": 3 * time.Second,
-				"ReserveNow": time.Second}[name]
+			want := map[string]time.Duration{"Wait": 3 * time.Second, "ReserveNow": time.Second}[name]
 			late, ok := errors.AsType[*DeadlineError](err)
 			if !ok || !errors.Is(err, context.DeadlineExceeded) || late.Wait != want {
 				t.Errorf("%s: %v", name, err)
@@ -96,6 +95,83 @@ func TestWaitFailsAtOnce(t *testing.T) {
 
 func errorOf(_ *Reservation, err error) error { return err }
 
+// A caller that is answered late has its place by its arrival, and a panic of the store is
+// raised in the caller.
+func TestPlacesAreByArrival(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int64
+		s := &lateFirst{Store: NewMemorySize(1000), calls: &calls}
+		l := must(NewLimiter(s, PerSecond(10).Burst(1)))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if err := l.Wait(ctx, "k"); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		var got [3]time.Duration
+		var all sync.WaitGroup
+		for i := range got {
+			all.Go(func() {
+				if err := l.Wait(ctx, "k"); err != nil {
+					t.Error(err)
+				}
+				got[i] = time.Since(start)
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		if got[0] > got[1] || got[1] > got[2] {
+			t.Errorf("passed after %v", got)
+		}
+		calls.Store(-1)
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was lost")
+			}
+		}()
+		_ = l.Wait(ctx, "k")
+	})
+}
+
+// lateFirst takes 50 ms to decide its second call, and panics at call 0.
+type lateFirst struct {
+	Store
+	calls *atomic.Int64
+}
+
+func (s *lateFirst) Take(ctx context.Context, r Request) (Decision, error) {
+	switch s.calls.Add(1) {
+	case 0:
+		panic("store")
+	case 2:
+		time.Sleep(50 * time.Millisecond)
+	}
+	return s.Store.Take(ctx, r)
+}
+
+// Callers under other limits are in lines of their own.
+func TestPlansHaveLinesOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		free, pro := Per(1, 10*time.Second).Named("free"), PerSecond(1).Named("pro")
+		s := NewMemorySize(1000)
+		fast, slow := must(NewLimiter(s, pro)), must(NewLimiter(s, free))
+		start := time.Now()
+		ctx, leave := context.WithCancel(t.Context())
+		for range 2 {
+			go func() { _ = fast.Wait(ctx, "k") }()
+			synctest.Wait()
+		}
+		for range 2 {
+			go func() { _ = slow.Wait(t.Context(), "k") }()
+			synctest.Wait()
+		}
+		leave()
+		if err := slow.Wait(t.Context(), "k"); err != nil || time.Since(start) != 20*time.Second {
+			t.Errorf("the third of the free plan passed after %s, error %v", time.Since(start), err)
+		}
+	})
+}
+
 // The last of many limits distinguishes lines, too.
 func TestPlansOfManyLimitsHaveLinesOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -107,13 +183,11 @@ func TestPlansOfManyLimitsHaveLinesOfTheirOwn(t *testing.T) {
 			}
 			plans[last] = append(plans[last], must(ParseLimit(last)))
 		}
-		l := must(NewLimiterFunc(
-			NewMemorySize(1000), func(ctx context.Context, _ string) ([]Limit, error) {
-				name, _ := ctx.Value(plan{}).(string)
-				return plans[name], nil
-			}))
-		minute, hour := context.WithValue(t.Context(), plan{}, "1/m"),
-			context.WithValue(t.Context(), plan{}, "1/h")
+		l := must(NewLimiterFunc(NewMemorySize(1000), func(ctx context.Context, _ string) ([]Limit, error) {
+			name, _ := ctx.Value(plan{}).(string)
+			return plans[name], nil
+		}))
+		minute, hour := context.WithValue(t.Context(), plan{}, "1/m"), context.WithValue(t.Context(), plan{}, "1/h")
 		must(l.Allow(minute, "k"))
 		must(l.Allow(hour, "k"))
 		start := time.Now()
@@ -127,8 +201,7 @@ func TestPlansOfManyLimitsHaveLinesOfTheirOwn(t *testing.T) {
 	})
 }
 
-// Callers wait for several requests together, in one line if these are the same except for their
-// costs.
+// Callers wait for several requests together, in one line if these are the same except for their costs.
 func TestWaitAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemorySize(1000)
@@ -165,8 +238,7 @@ func TestWaitAll(t *testing.T) {
 		if !slices.Equal(passed, want) {
 			t.Errorf("passed after %v; want %v", passed, want)
 		}
-		if d := must(m.Take(t.Context(),
-			Request{Key: "org", Limit: PerSecond(10)})); d.Remaining != 6 {
+		if d := must(m.Take(t.Context(), Request{Key: "org", Limit: PerSecond(10)})); d.Remaining != 6 {
 			t.Errorf("org: %+v", d)
 		}
 
@@ -176,8 +248,7 @@ func TestWaitAll(t *testing.T) {
 		if late, ok := errors.AsType[*DeadlineError](err); !ok || late.Wait != time.Second {
 			t.Errorf("a start after the deadline: %v", err)
 		}
-		if d := must(m.Take(t.Context(),
-			Request{Key: "org", Limit: PerSecond(10)})); d.Remaining != 6 {
+		if d := must(m.Take(t.Context(), Request{Key: "org", Limit: PerSecond(10)})); d.Remaining != 6 {
 			t.Errorf("after a late start, org: %+v", d)
 		}
 		if _, err := l.WaitAll(t.Context()); err != nil {
@@ -190,16 +261,14 @@ func TestWaitAll(t *testing.T) {
 // of a caller, or differ by the same numbers.
 func TestWaitAllKeepsTheOrderWhateverTheCosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(&networkStore{Store: NewMemorySize(1000), there: time.Millisecond},
-			PerHour(1)))
+		l := must(NewLimiter(&networkStore{Store: NewMemorySize(1000), there: time.Millisecond}, PerHour(1)))
 		var passed []int
 		var mu sync.Mutex
 		var all sync.WaitGroup
 		for i, n := range []int64{5, 3, 1, 5, 2, 2, 4, 1} {
 			all.Go(func() {
 				rs := []Request{
-					{Key: "a", Limit: PerSecond(5), Cost: n},
-					{Key: "b", Limit: PerSecond(50), Cost: n + 20},
+					{Key: "a", Limit: PerSecond(5), Cost: n}, {Key: "b", Limit: PerSecond(50), Cost: n + 20},
 				}
 				if _, err := l.WaitAll(t.Context(), rs...); err != nil {
 					t.Error(err)
@@ -224,12 +293,10 @@ func TestWaitAllWithHeadroom(t *testing.T) {
 		l := must(NewLimiter(m, limit))
 		must(l.AllowN(t.Context(), "k", 10))
 		start := time.Now()
-		if _, err := l.WaitAll(t.Context(),
-			Request{Key: "k", Limit: limit, Cost: 1, Headroom: 4}); err != nil {
+		if _, err := l.WaitAll(t.Context(), Request{Key: "k", Limit: limit, Cost: 1, Headroom: 4}); err != nil {
 			t.Error(err)
 		}
-		if d := must(l.Peek(t.Context(), "k")); time.Since(start) != time.Second/2 ||
-			d.Remaining != 4 {
+		if d := must(l.Peek(t.Context(), "k")); time.Since(start) != time.Second/2 || d.Remaining != 4 {
 			t.Errorf("passed after %s, and left %+v", time.Since(start), d)
 		}
 	})
