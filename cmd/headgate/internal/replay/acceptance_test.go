@@ -4,10 +4,8 @@ import (
 	"bufio"
 	"math/big"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -54,49 +52,6 @@ func (o outcome) mustBe(t *testing.T, want outcome) {
 			t.Errorf("%s was denied %d times; counted another way: %d", key, o.deniedOf[key], n)
 		}
 	}
-}
-
-// A fixed window is counted by awk, which knows nothing of this project: the
-// second of a combined log is its fourth field.
-func TestFixedWindowByAwk(t *testing.T) {
-	const program = `
-		{ if (!($1 in asked)) keys++; asked[$1]++ }
-		++granted[$1 $4] > n { if (!($1 in denied)) deniedkeys++; denied[$1]++; total++ }
-		END {
-			print NR, NR - total, total + 0, keys, deniedkeys + 0
-			for (key in denied) print key, denied[key]
-		}`
-	for _, n := range []string{"1", "2", "5", "10", "20"} {
-		awk := exec.CommandContext(t.Context(), "awk", "-v", "n="+n, program, shopDay)
-		awk.Env = append(os.Environ(), "LC_ALL=C")
-		out, err := awk.Output()
-		if err != nil {
-			t.Fatalf("awk: %v", err)
-		}
-		head, rest, _ := strings.Cut(string(out), "\n")
-		numbers := numbersOf(t, strings.Fields(head))
-		want := outcome{numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], map[string]int64{}}
-		for line := range strings.Lines(rest) {
-			fields := strings.Fields(line)
-			want.deniedOf[fields[0]] = numbersOf(t, fields[1:])[0]
-		}
-		if want.denied == 0 {
-			t.Errorf("awk found no denial by %s/s, so that this proves nothing", n)
-		}
-		replayed(t, n+"/s fixed-window").mustBe(t, want)
-	}
-}
-
-func numbersOf(t *testing.T, texts []string) (ns []int64) {
-	t.Helper()
-	for _, text := range texts {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ns = append(ns, n)
-	}
-	return ns
 }
 
 // The algorithms once more, from their definitions, as simply as can be: fractions
@@ -172,6 +127,9 @@ func TestAlgorithmsByDefinition(t *testing.T) {
 		{"3/s sliding-log", func() rule { return naiveLog(3, time.Second) }},
 		{"60/m sliding-window", func() rule { return naiveWindow(60, time.Minute) }},
 		{"5/15m sliding-window", func() rule { return naiveWindow(5, 15*time.Minute) }},
+		{"1/s fixed-window", func() rule { return naiveFixed(1, time.Second) }},
+		{"5/s fixed-window", func() rule { return naiveFixed(5, time.Second) }},
+		{"20/7s fixed-window", func() rule { return naiveFixed(20, 7*time.Second) }},
 		{"10/7s sliding-window", func() rule { return naiveWindow(10, 7*time.Second) }},
 	} {
 		want := outcome{deniedOf: map[string]int64{}}
