@@ -162,6 +162,7 @@ func TestMalice(t *testing.T) {
 	for text, want := range map[string]Answer{
 		ok:                    complete(10, 5, 0),
 		"\ufeff" + ok + "   ": complete(10, 5, 0),
+		`{"a":"\"{[","usage":{"input_tokens":12}}`: complete(12, 0, 0),
 		// The last number of a field counts.
 		ok + "\n" + `{"usage":{"output_tokens":6}}`:                                 complete(10, 6, 0),
 		`{"usage":{"input_tokens":1,"input_tokens":2},"usage":{"output_tokens":3}}`: complete(2, 3, 0),

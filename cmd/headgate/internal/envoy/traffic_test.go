@@ -7,9 +7,6 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/redistest"
-	"github.com/headgate/headgate/redisstore"
-	"github.com/redis/go-redis/v9"
 )
 
 // recorder counts the calls of a store, and fails them with err.
@@ -79,48 +76,6 @@ func TestDegradedDecisions(t *testing.T) {
 	f.want("over: over/0", desc("a=1"))
 	f.want("over: over/0", desc("a=1")) // which the local cache does not remember
 	f.counted("a", "total_hits=2 over_limit=2")
-}
-
-// TestRedis decides in two real servers, as upstream's integration tests do.
-func TestRedis(t *testing.T) {
-	open := func() headgate.Store {
-		o, err := redis.ParseURL(redistest.Start(t).URL())
-		if err != nil {
-			t.Fatal(err)
-		}
-		client := redis.NewClient(o)
-		s, err := redisstore.New(client, redisstore.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close(); client.Close() })
-		return s
-	}
-	main, second := open(), open()
-	const text = `
-domain: d
-descriptors:
-  - {key: a, rate_limit: {unit: year, requests_per_unit: 4}}
-  - {key: b, rate_limit: {unit: month, requests_per_unit: 2}}
-  - {key: z, rate_limit: {unit: second, unit_multiplier: 1000000, requests_per_unit: 2}}
-  - {key: n, rate_limit: {unit: year, requests_per_unit: 0}}
-  - {key: m, rate_limit: {unit: second, unit_multiplier: 1000000, requests_per_unit: 0}}
-`
-	f := newFixtureWith(t, main, second, Options{}, text)
-	f.want("ok: ok/3,ok/1,ok/1", desc("a=1"), desc("b=1"), desc("z=1"))
-	f.want("over: ok/0,over/0", hits(3, desc("a=1")), hits(2, desc("b=1")))
-	f.want("over: over/0,ok/0", desc("a=1"), desc("z=1"))
-	f.counted("a", "total_hits=5 over_limit=1 near_limit=1 within_limit=4")
-	f.want("over: over/0,over/0,ok/0", hits(0, desc("a=1")), hits(0, desc("b=1")), hits(0, desc("z=1")))
-	f.want("ok: ok/0,ok/0", hits(0, desc("n=1")), hits(0, desc("m=1")))
-	f.want("over: over/0,over/0", hits(5, desc("n=1")), hits(1, desc("m=1")))
-	f.want("over: over/0,over/0", hits(0, desc("n=1")), hits(0, desc("m=1")))
-
-	f = newFixtureWith(t, main, second, Options{StopWhenOverLimit: true}, text)
-	f.want("ok: ok/3,ok/1,ok/1", desc("a=2"), desc("b=2"), desc("z=2"))
-	f.want("ok: ok/2", desc("a=2"))
-	f.want("over: ok/2,over/0,ok/1", desc("a=2"), hits(3, desc("b=2")), desc("z=2"))
-	f.want("ok: ok/1,ok/0", desc("a=2"), desc("b=2"))
 }
 
 func TestReloadUnderTraffic(t *testing.T) {

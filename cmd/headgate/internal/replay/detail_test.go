@@ -451,3 +451,40 @@ func TestDetailWidths(t *testing.T) {
 		}
 	}
 }
+
+// Each format has its place for method, path and status.
+func TestDetailFacets(t *testing.T) {
+	const clf = `198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] `
+	for _, c := range []struct{ name, log, want string }{
+		{"combined", clf + `"GET /a?b HTTP/1.1" 404 5 "-" "curl/8"`, "/a,GET,404"},
+		{"common", clf + `"GET /a HTTP/1.1" 200 -`, "/a,GET,200"},
+		{"bare quote", clf + `"GET /a"b HTTP/1.0" 301 5 "-" "x"`, `/a"b,GET,301`},
+		{"no request", clf + `"-" 408 0`, "null,null,408"},
+		{"no status", clf + `"GET /a HTTP/1.1"`, "/a,GET,null"},
+		{"cut off", clf, "null,null,null"},
+		{"nginx", `{"ts":1765962181,"ip":"198.18.0.1","request":"GET /a?b HTTP/1.1","status":"404"}`, "/a,GET,404"},
+		{"Caddy", `{"ts":1765962181.5,"request":{"remote_ip":"198.18.0.1","method":"GET","uri":"/a"},"status":200}`, "/a,GET,200"},
+		{"Envoy", `{"start_time":"2025-12-17T09:03:01.000Z","method":"GET","path":"/a","response_code":429,"downstream_remote_address":"198.18.0.1:1"}`, "/a,GET,429"},
+		{"Traefik", `{"ClientHost":"198.18.0.1","RequestMethod":"GET","RequestPath":"/a","StartUTC":"2025-12-17T09:03:01.5Z","OriginStatus":500,"DownstreamStatus":502}`, "/a,GET,502"},
+		{"Elastic Common Schema", `{"@timestamp":"2025-12-17T09:03:01Z","client":{"ip":"198.18.0.1"},"http":{"request":{"method":"GET"},"response":{"status_code":200}},"url":{"path":"/a"}}`, "/a,GET,200"},
+		{"the same, flat", `{"@timestamp":"2025-12-17T09:03:01Z","client.ip":"198.18.0.1","http.request.method":"GET","url.path":"/a","http.response.status_code":200}`, "/a,GET,200"},
+		{"Google Cloud", `{"timestamp":"2025-12-17T09:03:01Z","httpRequest":{"remoteIp":"198.18.0.1","requestMethod":"GET","requestUrl":"https://x.org/a","status":200}}`, "/a,GET,200"},
+		{"Cloudflare", `{"EdgeStartTimestamp":1765962181000000000,"ClientIP":"198.18.0.1","ClientRequestMethod":"GET","ClientRequestURI":"/a","EdgeResponseStatus":200,"OriginResponseStatus":0}`, "/a,GET,200"},
+		{"pino", `{"time":1765962181000,"req":{"method":"GET","url":"/a","remoteAddress":"198.18.0.1"},"res":{"statusCode":200,"headers":{"status":"no"}},"msg":"done"}`, "/a,GET,200"},
+		{"fluentd", `{"host":"198.18.0.1","method":"GET","path":"/a","code":200,"time":"17/Dec/2025:09:03:01 +0000"}`, "/a,GET,200"},
+		{"a status that is none", `{"ts":1765962181,"ip":"198.18.0.1","status":"ok","code":"ECONN"}`, "null,null,null"},
+	} {
+		d := detailed(t, config(t, "ip", "1/m"), strings.Repeat(c.log+"\n", 2)).Detail
+		var got []string
+		for _, groups := range [][]replay.Group{d.Paths, d.Methods, d.Statuses} {
+			name := "null"
+			for _, g := range groups {
+				name = string(g.Name)
+			}
+			got = append(got, name)
+		}
+		if g := strings.Join(got, ","); g != c.want {
+			t.Errorf("%s: %s, want %s", c.name, g, c.want)
+		}
+	}
+}

@@ -1,6 +1,10 @@
 package replay
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/jsonscan"
+)
 
 // jsonParser reads a line that is one JSON object. It finds the request under the names that
 // servers and loggers use, see [members].
@@ -9,24 +13,24 @@ type jsonParser struct {
 	times timestamps
 	seen  bool
 
-	scan jsonScanner
+	scan jsonscan.Scanner
 	e    *entry
 	rank [fieldAgent + 1]uint8 // of the member that set each field, plus 1
 	name [64]byte
 
 	members int // of this line, so far
-	last    []remembered
+	last    [64]remembered
 }
 
 func (p *jsonParser) known() bool { return p.seen }
 
 func (p *jsonParser) parse(line []byte, e *entry) string {
-	p.scan.begin(line)
+	p.scan = jsonscan.Of(line)
 	p.e, p.rank, p.members = e, [len(p.rank)]uint8{}, 0
-	if !p.scan.enter('{') {
+	if !p.scan.Enter('{') {
 		return "not a JSON object"
 	}
-	if !p.object(atTop, 0) || !p.scan.atEnd() {
+	if !p.object(atTop, 0) || !p.scan.AtEnd() {
 		return "not a whole JSON object"
 	}
 	if e.at == 0 {
@@ -44,10 +48,10 @@ func (p *jsonParser) parse(line []byte, e *entry) string {
 func (p *jsonParser) object(in place, depth int) bool {
 	s := &p.scan
 	for first := true; ; first = false {
-		if s.enter('}') {
+		if s.Enter('}') {
 			return true
 		}
-		if !first && !s.enter(',') {
+		if !first && !s.Enter(',') {
 			return false
 		}
 		m, ok := p.next(in)
@@ -63,7 +67,7 @@ func (p *jsonParser) canonical(raw []byte) []byte {
 	n := 0
 	for _, c := range raw {
 		switch {
-		case c == '-' || c == '_' || c == '.' || c == '@' || c == ' ':
+		case c == '"' || c == '-' || c == '_' || c == '.' || c == '@' || c == ' ':
 			continue
 		case n == len(p.name):
 			return nil
@@ -87,38 +91,32 @@ var nothing = meaning{noField, 0, -1}
 
 // remembered is the meaning of a member of an earlier line.
 type remembered struct {
-	text    []byte // the name in its quotes, and the colon
-	in      place
-	meaning meaning
+	name []byte // in its quotes, and a colon
+	in   place
+	meaning
 }
 
 // next reads the name of a member and returns its meaning. The lines of a log mostly have the
-// same members in the same order, so the name at the same position in the line before is tried
+// same members in the same order, so the name at the same position in an earlier line is tried
 // first.
 func (p *jsonParser) next(in place) (m meaning, ok bool) {
-	s, i := &p.scan, p.members
+	s, r := &p.scan, &p.last[p.members%len(p.last)]
 	p.members++
-	s.peek()
-	if i < len(p.last) && p.last[i].in == in && bytes.HasPrefix(s.b[s.at:], p.last[i].text) {
-		s.at += len(p.last[i].text)
-		return p.last[i].meaning, true
+	if r.in == in && len(r.name) > 0 && s.EnterText(r.name) {
+		return r.meaning, true
 	}
-	begin := s.at
-	raw, ok := s.key()
+	name, ok := s.Name()
 	if !ok {
 		return nothing, false
 	}
-	m = p.meaning(p.canonical(raw), in)
-	if i == len(p.last) && i < 100 {
-		p.last = append(p.last, remembered{})
-	}
-	if i < len(p.last) && len(raw) < 100 {
-		p.last[i] = remembered{append(p.last[i].text[:0], s.b[begin:s.at]...), in, m}
+	m = p.find(p.canonical(name), in)
+	if len(name) < 100 {
+		*r = remembered{append(append(r.name[:0], name...), ':'), in, m}
 	}
 	return m, true
 }
 
-func (p *jsonParser) meaning(name []byte, in place) meaning {
+func (p *jsonParser) find(name []byte, in place) meaning {
 	m, known := meanings[in][string(name)]
 	if !known || !p.status && (m.field == fieldStatus || m.field == fieldResponse) {
 		m = nothing
@@ -131,66 +129,56 @@ func (p *jsonParser) meaning(name []byte, in place) meaning {
 
 // member reads the value of a member.
 func (p *jsonParser) member(m meaning, in place, depth int) bool {
-	if m == nothing {
-		return p.scan.skip()
-	}
 	s := &p.scan
-	switch s.peek() {
-	case '{':
-		to, ok := p.descend(m.field, in)
-		if !ok || depth == 4 {
-			return s.skip()
+	if m == nothing {
+		_, ok := s.Value()
+		return ok
+	}
+	if to, ok := p.descend(m.field); ok && depth < 4 && s.Enter('{') {
+		return p.object(to, depth+1)
+	}
+	v, ok := s.Value()
+	return ok && p.value(m, v)
+}
+
+// value stores a value as it is written. Of an array, it takes the first text for a header.
+func (p *jsonParser) value(m meaning, v []byte) (ok bool) {
+	switch {
+	case v[0] == '[' && m.header >= 0:
+		first := jsonscan.Of(v[1:])
+		if first.Peek() == '"' {
+			v, ok = first.Value()
+			return ok && p.value(meaning{header: m.header}, v)
 		}
-		return s.enter('{') && p.object(to, depth+1)
-	case '[':
-		if m.header < 0 {
-			return s.skip()
-		}
-		return p.first(m)
-	case '"':
-		v, ok := s.text()
-		if ok {
+	case v[0] == '[', v[0] == '{', string(v) == "null":
+	case v[0] == '"':
+		if v, ok = jsonscan.Unquote(v); ok {
 			p.set(m, v)
 		}
 		return ok
 	default:
-		v, ok := s.bare()
-		if ok && string(v) != "null" {
-			p.set(m, v)
-		}
-		return ok
+		p.set(m, v)
 	}
+	return true
 }
 
 // descend returns the place of the members of an object that is the value of f.
-func (p *jsonParser) descend(f field, in place) (place, bool) {
-	switch {
-	case f == fieldRequest:
+func (p *jsonParser) descend(f field) (to place, ok bool) {
+	switch f {
+	case fieldRequest:
 		return atTop, true
-	case f == fieldClient:
+	case fieldClient:
 		return inClient, true
-	case f == fieldResponse:
+	case fieldResponse:
 		return inResponse, true
-	case f == fieldURL:
+	case fieldURL:
 		return inURL, true
-	case f == fieldHeaders && len(p.headers) > 0:
-		return inHeaders, true
-	case f == fieldAgent && len(p.headers) > 0:
-		return inAgent, true
+	case fieldHeaders:
+		return inHeaders, len(p.headers) > 0
+	case fieldAgent:
+		return inAgent, len(p.headers) > 0
 	}
-	return in, false
-}
-
-// first reads an array whose first text is the value of a header.
-func (p *jsonParser) first(m meaning) bool {
-	at := p.scan.at
-	if p.scan.enter('[') && p.scan.peek() == '"' {
-		if v, ok := p.scan.text(); ok {
-			p.set(meaning{header: m.header}, v)
-		}
-	}
-	p.scan.at = at
-	return p.scan.skip()
+	return atTop, false
 }
 
 // header returns the index of the wanted header that a member holds, or -1.
@@ -241,38 +229,28 @@ func (p *jsonParser) set(m meaning, v []byte) {
 			p.e.at = at
 		}
 	case fieldAddr, fieldClient:
-		if p.better(fieldAddr, m.rank) {
-			p.e.addr = v
-		}
+		p.keep(&p.e.addr, fieldAddr, m.rank, v)
 	case fieldMethod:
-		if p.better(fieldMethod, m.rank) {
-			p.e.method = v
-		}
+		p.keep(&p.e.method, fieldMethod, m.rank, v)
 	case fieldTarget, fieldURL:
-		if p.better(fieldTarget, m.rank) {
-			p.e.target = v
-		}
+		p.keep(&p.e.target, fieldTarget, m.rank, v)
 	case fieldLine, fieldRequest:
-		p.setLine(m.rank, v)
+		method, target := requestLine(v)
+		p.keep(&p.e.method, fieldMethod, m.rank, method)
+		p.keep(&p.e.target, fieldTarget, m.rank, target)
 	case fieldHost:
-		if p.better(fieldHost, m.rank) {
-			p.e.host = v
-		}
+		p.keep(&p.e.host, fieldHost, m.rank, v)
 	case fieldStatus:
-		if isStatus(v) && p.better(fieldStatus, m.rank) {
-			p.e.status = v
+		if isStatus(v) {
+			p.keep(&p.e.status, fieldStatus, m.rank, v)
 		}
 	}
 }
 
-// setLine stores the method and target of a request line.
-func (p *jsonParser) setLine(rank uint8, v []byte) {
-	method, target := requestLine(v)
-	if method != nil && p.better(fieldMethod, rank) {
-		p.e.method = method
-	}
-	if target != nil && p.better(fieldTarget, rank) {
-		p.e.target = target
+// keep sets a part of the entry, unless v is nil or a better member has set it.
+func (p *jsonParser) keep(to *[]byte, f field, rank uint8, v []byte) {
+	if v != nil && p.better(f, rank) {
+		*to = v
 	}
 }
 

@@ -2,61 +2,79 @@ package wire
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
-
-	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"google.golang.org/protobuf/encoding/protojson"
+	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 )
 
-// FuzzEncodeJSON reads what is written by protojson.
-func FuzzEncodeJSON(f *testing.F) {
-	for i := range 40 {
-		f.Add(bytesFrom(i))
+// TestJSON reads and writes every field.
+func TestJSON(t *testing.T) {
+	const text = `{"domain":"d","hits_addend":"5","descriptors":[{"entries":[{"key":"a","value":"\u00e9"}],` +
+		`"limit":{"requestsPerUnit":7,"unit":"MINUTE","unit_multiplier":5},"hitsAddend":3,"isNegativeHits":true}]}`
+	want := envoy.Request{Domain: "d", HitsAddend: 5, Descriptors: []envoy.Descriptor{{
+		Entries:  []envoy.Entry{{Key: "a", Value: "é"}},
+		Override: &envoy.Override{RequestsPerUnit: 7, Unit: envoy.Minute, Multiplier: 5},
+		Hits:     3, HasHits: true, Negative: true,
+	}}}
+	var got envoy.Request
+	if err := DecodeJSON([]byte(text), &got); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		r := random{b}
-		response := r.response(t)
-		out, err := EncodeJSON(&response)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var theirs rls.RateLimitResponse
-		if err := protojson.Unmarshal(out, &theirs); err != nil {
-			t.Fatalf("%s: %v", out, err)
-		}
-		if got := responseFromGenerated(t, &theirs); !reflect.DeepEqual(got, response) {
-			t.Fatalf("%+v was read as %+v", response, got)
-		}
-		text, err := protojson.Marshal(&theirs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if a, b := compact(t, out), compact(t, text); a != b {
-			t.Errorf("%s; protojson writes %s", a, b)
-		}
+	const answer = `{"overallCode":"OVER_LIMIT","statuses":[{"code":"OK","currentLimit":{"name":"n",` +
+		`"requestsPerUnit":5,"unit":"MINUTE","unitMultiplier":15},"limitRemaining":4,"durationUntilReset":"1.500s"}],` +
+		`"responseHeadersToAdd":[{"key":"k","value":"v"}]}` + "\n"
+	out, err := EncodeJSON(&envoy.Response{
+		Code: envoy.OverLimit, Headers: []envoy.Header{{Key: "k", Value: "v"}}, Statuses: []envoy.Status{{
+			Code: envoy.OK, HasLimit: true, Remaining: 4, Reset: 1500 * time.Millisecond,
+			Limit: envoy.Limit{RequestsPerUnit: 5, Unit: envoy.Minute, Multiplier: 15, Name: "n"},
+		}},
 	})
+	if err != nil || string(out) != answer {
+		t.Errorf("%s, %v; want %s", out, err, answer)
+	}
 }
 
-// compact removes the blanks, which protojson sets at random.
-func compact(t *testing.T, text []byte) string {
-	t.Helper()
-	var v any
-	if err := json.Unmarshal(text, &v); err != nil {
-		t.Fatal(err)
+func TestErrorsInJSONNameTheField(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{
+			`{"descriptors":[{},{"entries":[{"key":5}]}]}`,
+			"(line 1:39): invalid value for string field key: 5",
+		},
+		{
+			`{"descriptors":[{"limit":{"unit":"FORTNIGHT"}}]}`,
+			`(line 1:34): invalid value for enum field unit: "FORTNIGHT"`,
+		},
+		{
+			`{"descriptors":[{"limit":{}}]}`,
+			"descriptors[0].limit.unit is 0; want 1 (SECOND) to 7 (WEEK)",
+		},
+		{
+			`{"descriptors":[{"hitsAddend":"18446744073709551615"}]}`,
+			"descriptors[0].hits_addend is 18446744073709551615; want at most 9007199254740991",
+		},
+		{
+			`{"hitsAddend":"many"}`,
+			`(line 1:15): invalid value for uint32 field hitsAddend: "many"`,
+		},
+		{`{"domian":"a"}`, `(line 1:2): unknown field "domian"`},
+		{`{"domain":"a"`, "unexpected EOF"},
+		{
+			`{"hitsAddend":"` + strings.Repeat("x", 1000) + `"}`,
+			`(line 1:15): invalid value for uint32 field hitsAddend: "` + strings.Repeat("x", 143),
+		},
+	} {
+		var r envoy.Request
+		err := DecodeJSON([]byte(test.text), &r)
+		if err == nil || err.Error() != "ratelimit request: "+test.want {
+			t.Errorf("%s: %v, want %s", test.text, err, test.want)
+		}
 	}
-	out, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(out)
 }
 
 type deciderFunc func(*envoy.Request, *envoy.Response) error

@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/jsonscan"
 	"github.com/headgate/headgate/internal/problem"
 )
 
@@ -71,19 +72,16 @@ func Object(text []byte, where string, fields ...Field) error {
 	if !json.Valid(text) {
 		return malformed(name, text)
 	}
-	members := scanner{text}
-	if members.next() != '{' {
+	s := jsonscan.Of(text)
+	if !s.Enter('{') {
 		return problem.BadField(name, "not a JSON object", "an object with "+names(fields))
 	}
-	members.skip()
 	var seen uint64
-	for members.next() != '}' {
-		key := unquote(members.value())
-		members.skip() // the colon
-		raw := members.value()
-		if members.next() == ',' {
-			members.skip()
-		}
+	for s.Peek() != '}' {
+		quoted, _ := s.Name()
+		key := unquote(quoted)
+		raw, _ := s.Value()
+		s.Enter(',')
 		at := slices.IndexFunc(fields, func(f Field) bool { return f.Name == key })
 		switch {
 		case at < 0:
@@ -148,6 +146,12 @@ func Quote(text string) string {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
 	return strconv.Quote(text)
+}
+
+// unquote returns the text of a string in JSON.
+func unquote(raw []byte) string {
+	text, _ := jsonscan.Unquote(raw) // it is a valid string
+	return string(text)
 }
 
 // Text reads a string of at most size bytes.
