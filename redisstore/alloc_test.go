@@ -15,28 +15,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// BenchmarkTake measures a lone caller, with and without a context that can end.
-func BenchmarkTake(b *testing.B) {
-	s, r := loneCaller(b)
-	cancellable, cancel := context.WithCancel(b.Context())
-	defer cancel()
-	for name, ctx := range map[string]context.Context{"background": context.Background(), "cancellable": cancellable} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := s.Take(ctx, r); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // A decision for a lone caller takes seven allocations: two for the key, one for the goroutine, one
 // for the command, and three in which the client checks its connection.
 func TestAllocations(t *testing.T) {
 	s, r := loneCaller(t)
-	for name, ctx := range map[string]context.Context{"background": context.Background(), "cancellable": t.Context()} {
+	for name, ctx := range map[string]context.Context{"background": context.Background(),
+		"cancellable": t.Context()} {
 		n := testing.AllocsPerRun(500, func() {
 			if _, err := s.Take(ctx, r); err != nil {
 				t.Fatal(err)
@@ -55,7 +39,8 @@ func TestCommandsCanBePrinted(t *testing.T) {
 	b.add(s.newCall([]headgate.Request{r}, charge))
 	b.prepare(0)
 	redisscript.Send(t.Context(), s.client, &b.run)
-	if text := b.run.String(); !strings.Contains(text, " 1 hg:{user:1}:1000000/s ") || strings.Contains(text, "0xc") {
+	if text := b.run.String(); !strings.Contains(text, " 1 hg:{user:1}:1000000/s ") ||
+		strings.Contains(text, "0xc") {
 		t.Errorf("printed as %q", text)
 	}
 }

@@ -220,23 +220,13 @@ func (q *queue) leave(c *call, err error) error {
 
 // run sends trips until none must be sent.
 func (q *queue) run() {
-	for q.sendOne() {
-	}
-}
-
-// sendOne sends a trip, and reports whether the next one must be sent.
-func (q *queue) sendOne() (next bool) {
-	t, answered, returned := q.fill(), false, false
-	defer func() {
+	for next := true; next; {
+		t := q.fill()
+		answered := q.store.send(t.calls)
 		took := time.Since(t.sent)
 		runtime.Gosched() // callers that are answered, and call again at once, share the next trip
-		if next = q.end(t, took, answered); next && !returned {
-			go q.run() // a hook of the client ends this goroutine
-		}
-	}()
-	answered = q.store.send(t.calls)
-	returned = true
-	return next
+		next = q.end(t, took, answered)
+	}
 }
 
 // fill moves the calls that are ready to a trip. If there are more than fit, others follow.

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -41,37 +40,26 @@ func (s *Store) sendAgain(batches []*batch) {
 
 // trip has batches decided, answers their calls, and counts them. Unless it is the last attempt,
 // it returns the batches whose keys are moving, without an answer. It reports whether a server has
-// decided. A panic of a hook of the client becomes the error of the calls.
+// decided.
 func (s *Store) trip(batches []*batch, last bool) (moving []*batch, decided bool) {
-	err := redisscript.ErrExited
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("a hook of the client panicked: %v", p)
-		}
-		for _, b := range batches {
-			if err != nil {
-				b.answer(nil, err)
-			}
-			decided = decided || b.err == nil
-			if !last && redisscript.Moving(b.err) {
-				moving = append(moving, b)
-			} else {
-				b.finish()
-			}
-		}
-	}()
-	if unusable := s.usable(); unusable != nil {
-		err = unusable
-		return nil, false
+	unusable := s.usable()
+	if unusable == nil {
+		s.decide(batches)
+		s.stats.batches.Add(1)
 	}
-	s.decide(batches)
-	s.stats.batches.Add(1)
 	for _, b := range batches {
-		for _, c := range b.calls {
-			s.stats.requests.Add(int64(len(c.requests)))
+		if unusable != nil {
+			b.answer(nil, unusable)
+		} else {
+			s.stats.requests.Add(int64(b.size()))
+		}
+		decided = decided || b.err == nil
+		if !last && redisscript.Moving(b.err) {
+			moving = append(moving, b)
+		} else {
+			b.finish()
 		}
 	}
-	err = nil
 	return moving, decided
 }
 

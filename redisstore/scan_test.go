@@ -47,7 +47,8 @@ func TestScanStates(t *testing.T) {
 		l := parse(t, c.limit)
 		take(t, s, headgate.Request{Key: "k", Limit: l, Cost: 3, At: at})
 		want = append(want, redisstore.State{
-			Key: "k", Limit: l.ID(), Algorithm: l.Algorithm(), Used: c.used, Full: c.full, Changed: at,
+			Key: "k", Limit: l.ID(), Algorithm: l.Algorithm(), Used: c.used, Full: c.full,
+			Changed: at,
 		})
 	}
 	r := concurrency.Request{Key: "k", Limit: 5, TTL: time.Hour}
@@ -63,7 +64,9 @@ func TestScanStates(t *testing.T) {
 			got[i].Changed = got[i].Changed.UTC()
 		}
 	}
-	slices.SortFunc(want, func(a, b redisstore.State) int { return strings.Compare(a.Limit, b.Limit) })
+	slices.SortFunc(want, func(a, b redisstore.State) int {
+		return strings.Compare(a.Limit, b.Limit)
+	})
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}

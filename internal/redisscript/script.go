@@ -7,8 +7,10 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
+	"reflect"
 	"time"
 
+	"github.com/headgate/headgate/internal/await"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -83,6 +85,37 @@ func words(all []any, name, body any, keys []string) []any {
 		all = append(all, key)
 	}
 	return all
+}
+
+// IsNil reports whether client is nil, or an interface around a nil pointer, as an unset variable
+// of type *redis.Client is.
+func IsNil(client redis.UniversalClient) bool {
+	v := reflect.ValueOf(client)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// Process sends cmd and returns when it is answered or ctx ends. If ctx ends first, the command
+// goes on in the background until the client's timeouts, and may be carried out. Nothing is sent
+// for a context that has ended.
+func Process(ctx context.Context, client redis.UniversalClient, cmd redis.Cmder) error {
+	return Await(ctx, func() error {
+		return process(ctx, client, cmd)
+	})
+}
+
+// Await runs call and returns its error, or that of ctx if ctx ends first.
+// Then call goes on in the background; it is not begun if ctx has ended before. The clients of
+// go-redis need it because they wait for answers whatever the context, or look at its deadline
+// alone (ContextTimeoutEnabled).
+func Await(ctx context.Context, call func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var err error
+	if await.Do(ctx, func() { err = call() }) {
+		return ctx.Err()
+	}
+	return err
 }
 
 // process sends a command. If there is no answer, the client of a Cluster asks for the slots again,
