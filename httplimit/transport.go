@@ -2,7 +2,9 @@ package httplimit
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,7 +36,8 @@ type TransportOptions struct {
 
 	// Pause returns the pause that a response asks for in a way of its own, such as by the
 	// X-RateLimit-Reset of GitHub. If it returns 0 or less, the fields that [Transport] names
-	// decide. It must be safe for concurrent use, and must not read the body. Default: none.
+	// decide. It must be safe for concurrent use, must not panic, and must not read the body.
+	// Default: none.
 	Pause func(*http.Response) time.Duration
 
 	// MaxPause is the longest pause that a response can cause, at most a year. A longer one
@@ -60,8 +63,8 @@ type TransportOptions struct {
 	WhenStoreFails Mode
 
 	// Observe is called with each pause that a response causes, and with each error of the store.
-	// The pause is 0 if the error concerns no pause. It must be safe for concurrent use. Default:
-	// none.
+	// The pause is 0 if the error concerns no pause. It must be safe for concurrent use, and must
+	// not panic. Default: none.
 	Observe func(r *http.Request, pause time.Duration, err error)
 
 	// Waited is called before a request is sent, with how long it waited: for the limits, for the
@@ -203,9 +206,36 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.settleBy(response, err, r, reservation, cost)
 	}
 	if err == nil {
-		t.answered(r, key, response, permit)
+		t.pauses.Answered(r.Context(), r, key, t.pause(key, response), permit)
 	}
 	return response, err
+}
+
+// once returns a copy of r that http.Transport does not send again if a connection breaks.
+func once(r *http.Request) *http.Request {
+	r = r.WithContext(r.Context())
+	r.GetBody = nil
+	none := r.Body == nil || r.Body == http.NoBody
+	if none && slices.Contains([]string{"", "GET", "HEAD", "OPTIONS"}, r.Method) {
+		r.Body = io.NopCloser(strings.NewReader("")) // HTTP/1.1 sends none, HTTP/2 an empty one
+	}
+	return r
+}
+
+// pause returns the pause of key after response.
+func (t *Transport) pause(key string, response *http.Response) (d time.Duration) {
+	if t.options.Pause != nil {
+		d = t.options.Pause(response)
+	}
+	if d <= 0 {
+		d = requestedPause(response.StatusCode, response.Header, time.Now())
+	}
+	if response.StatusCode != http.StatusTooManyRequests {
+		t.pauses.Passed(key)
+	} else if d == 0 {
+		d = t.pauses.BackOff(key)
+	}
+	return d
 }
 
 // CloseIdleConnections closes the idle connections of the Base.

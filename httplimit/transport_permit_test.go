@@ -17,7 +17,9 @@ import (
 	"github.com/headgate/headgate/httplimit"
 )
 
-func newPermits(t *testing.T, store concurrency.Store, n int64, ttl time.Duration) *concurrency.Limiter {
+func newPermits(
+	t *testing.T, store concurrency.Store, n int64, ttl time.Duration,
+) *concurrency.Limiter {
 	t.Helper()
 	l, err := concurrency.New(store, n, ttl)
 	if err != nil {
@@ -95,7 +97,8 @@ func TestARequestThatIsNotSentKeepsNoPermit(t *testing.T) {
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
-			if got := call(ctx, client, "http://api.example/1"); !strings.Contains(got, "deadline") {
+			if got := call(ctx, client, "http://api.example/1"); !strings.Contains(got,
+				"deadline") {
 				t.Errorf("sent after its deadline: %s", got)
 			}
 		})
@@ -114,8 +117,10 @@ func TestAPacedRequestIsSentOnce(t *testing.T) {
 	t.Parallel()
 	var arrived atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if body, err := io.ReadAll(r.Body); len(body) > 0 || err != nil || r.ContentLength != 0 || r.TransferEncoding != nil {
-			t.Errorf("%s has a body: %q, %v, length %d, %v", r.Method, body, err, r.ContentLength, r.TransferEncoding)
+		if body, err := io.ReadAll(r.Body); len(body) > 0 || err != nil || r.ContentLength != 0 ||
+			r.TransferEncoding != nil {
+			t.Errorf("%s has a body: %q, %v, length %d, %v", r.Method, body, err, r.ContentLength,
+				r.TransferEncoding)
 		}
 		if arrived.Add(1) > 1 {
 			connection, _, err := http.NewResponseController(w).Hijack()
@@ -130,9 +135,11 @@ func TestAPacedRequestIsSentOnce(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodOptions} {
 		arrived.Store(0)
 		base := &http.Transport{}
-		transport, err := httplimit.NewTransport(newLimiter(t, "1000/s"), httplimit.TransportOptions{
-			Base: base, Permits: newPermits(t, concurrency.NewMemory(), 9, time.Minute), Period: time.Second,
-		})
+		transport, err := httplimit.NewTransport(newLimiter(t, "1000/s"),
+			httplimit.TransportOptions{
+				Base: base, Permits: newPermits(t, concurrency.NewMemory(), 9, time.Minute),
+				Period: time.Second,
+			})
 		if err != nil {
 			t.Fatal(err)
 		}

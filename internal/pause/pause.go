@@ -49,14 +49,6 @@ func (p Store) Extend(ctx context.Context, key string, d time.Duration) error {
 	return err
 }
 
-// EndsInTime returns a [headgate.DeadlineError] for a pause that ends after the deadline of ctx.
-func EndsInTime(ctx context.Context, left time.Duration) error {
-	if deadline, ok := ctx.Deadline(); ok && left > time.Until(deadline) {
-		return &headgate.DeadlineError{Limit: Limit, Wait: left}
-	}
-	return nil
-}
-
 // Pauses are the pauses of a client: in the store of its limits and, in case that is slow or
 // unavailable, in this process. R is a request of the client.
 type Pauses[R any] struct {

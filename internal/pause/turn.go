@@ -37,15 +37,26 @@ func (p *Pauses[R]) Wait(
 		if err = p.Failed(ctx, r, err); err != nil || reservation == nil {
 			return nil, nil, err
 		}
-		permit, sends, err := p.use(ctx, r, key, reservation, time.Unix(0, checked.Load()))
-		if sends || err != nil {
-			return reservation, permit, err
+		permit, sends, err := p.use(ctx, r, key, time.Unix(0, checked.Load()))
+		if sends {
+			return reservation, permit, nil
+		}
+		// In the background, because the store may be slow or the context may have ended. If the
+		// store cannot cancel it, the reservation stays charged.
+		go func() {
+			_ = reservation.Cancel(ctx)
+			if permit != nil {
+				_ = permit.Release(ctx)
+			}
+		}()
+		if err != nil {
+			return nil, nil, err
 		}
 	}
 	for {
 		left, err := p.Left(ctx, r, key)
-		if err == nil {
-			err = EndsInTime(ctx, left)
+		if deadline, ok := ctx.Deadline(); ok && left > time.Until(deadline) {
+			err = &headgate.DeadlineError{Limit: Limit, Wait: left}
 		}
 		if err != nil || left == 0 {
 			return nil, nil, err
@@ -56,23 +67,10 @@ func (p *Pauses[R]) Wait(
 	}
 }
 
-// use waits for a permit, and reports whether r may be sent then. If not, and after a panic of
-// Observe, it cancels the reservation and releases the permit.
+// use waits for a permit, and reports whether r may be sent then.
 func (p *Pauses[R]) use(
-	ctx context.Context, r R, key string, reservation *headgate.Reservation, checked time.Time,
+	ctx context.Context, r R, key string, checked time.Time,
 ) (permit *concurrency.Permit, sends bool, err error) {
-	defer func() {
-		if !sends {
-			// In the background, because the store may be slow or the context may have ended. If
-			// the store cannot cancel it, the reservation stays charged.
-			go func() {
-				_ = reservation.Cancel(ctx) // even if ctx has ended
-				if permit != nil {
-					_ = permit.Release(ctx) // likewise
-				}
-			}()
-		}
-	}()
 	if p.Permits != nil {
 		if permit, err = p.Permits.Wait(ctx, key); err != nil {
 			err = p.Failed(ctx, r, err)
@@ -110,22 +108,23 @@ func (s pausing) Take(ctx context.Context, r headgate.Request) (headgate.Decisio
 // TakeAll implements [headgate.Store].
 func (s pausing) TakeAll(
 	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
-) error {
+) (err error) {
 	checked, asks := ctx.Value(checkedKey{}).(*atomic.Int64)
 	if !asks || rs[0].Cost <= 0 {
 		return s.Store.TakeAll(ctx, rs, ds)
 	}
-	now := time.Now()
-	left, err := s.own.left(rs[0].Key), error(nil)
+	now, left := time.Now(), s.own.left(rs[0].Key)
 	if left == 0 {
-		if left, err = s.take(ctx, rs, ds); err == nil && left == 0 {
-			checked.Store(now.UnixNano())
-		}
+		left, err = s.take(ctx, rs, ds)
 	}
-	if err == nil && left > 0 {
+	switch {
+	case err != nil:
+		return err
+	case left > 0:
 		return &headgate.DeadlineError{Limit: Limit, Wait: left}
 	}
-	return err
+	checked.Store(now.UnixNano())
+	return nil
 }
 
 // take takes rs, and gives back what was granted during a pause.
