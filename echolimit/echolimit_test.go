@@ -81,7 +81,9 @@ func TestStore(t *testing.T) {
 		}
 	}
 	old := echolimit.NewRateLimiterStore(l)
-	if allowed, err := old.Allow("k"); !allowed || err != nil {
-		t.Errorf("%t, %v", allowed, err)
+	for i := range 3 {
+		if allowed, err := old.Allow("k"); allowed != (i < 2) || err != nil {
+			t.Errorf("%d: %t, %v", i, allowed, err)
+		}
 	}
 }
