@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,7 +65,8 @@ func TestRequestsKeepAPermitUntilAPeriodAfterTheResponse(t *testing.T) {
 		callEach(t, &all, client, "other.example", 7, 8)
 		all.Go(func() { call(t.Context(), client, "http://api.example/") })
 		all.Wait()
-		wantCalls(t, a, "/1 0s", "/2 0s", "/7 0s", "/ 0s", "/3 1.3s", "/4 1.3s", "/5 2.6s")
+		slices.Sort(a.calls) // some are made at one moment
+		wantCalls(t, a, "/ 0s", "/1 0s", "/2 0s", "/3 1.3s", "/4 1.3s", "/5 2.6s", "/7 0s")
 	})
 }
 
