@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -92,7 +91,7 @@ func written(t *testing.T, limits string, costs []int64) string {
 	return strings.Join(texts, " | ")
 }
 
-// What has no limit sets no field, and what a handler adds to its field stays there.
+// What has no limit sets no field.
 func TestFieldsLeftAlone(t *testing.T) {
 	h := http.Header{}
 	httplimit.AllFields.Write(h, time.Now())
@@ -101,19 +100,6 @@ func TestFieldsLeftAlone(t *testing.T) {
 		headgate.Decision{Limit: headgate.Unlimited(), Remaining: 1})
 	if len(h) != 0 {
 		t.Errorf("fields %v for no limit", h)
-	}
-	ds, err := newLimiter(t, "1/h").AllowEach(t.Context(), "k", 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	httplimit.AllFields.Write(h, time.Now(), ds...)
-	for name, values := range h {
-		h[name] = append(values, "added")
-	}
-	for name, values := range h {
-		if len(values) != 2 || values[0] == "added" || values[1] != "added" {
-			t.Errorf("%s: %q", name, values)
-		}
 	}
 }
 
@@ -125,18 +111,16 @@ func TestAddedValuesStayInTheirResponse(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for _, name := range []string{"Ratelimit-Policy", "X-Ratelimit-Limit"} {
+		for name := range w.Header() {
 			w.Header().Add(name, "added")
 		}
 	}))
 	for range 2 {
 		r := get(t, h)
-		if p := r.header["Ratelimit-Policy"]; !slices.Equal(p,
-			[]string{`"9/h";q=9;w=3600`, "added"}) {
-			t.Errorf("policy %q", p)
-		}
-		if l := r.header["X-Ratelimit-Limit"]; !slices.Equal(l, []string{"9", "added"}) {
-			t.Errorf("limit %q", l)
+		for name, values := range r.header {
+			if len(values) != 2 || values[0] == "added" || values[1] != "added" {
+				t.Errorf("%s: %q", name, values)
+			}
 		}
 	}
 }

@@ -71,28 +71,6 @@ func get(t testing.TB, h http.Handler, changes ...func(*http.Request)) answer {
 	return answer{w.Code, w.Result().Header, w.Body.String()}
 }
 
-func TestGrantThenDenial(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := protect(t, newLimiter(t, "2/m"), httplimit.Options{})
-		for i, remaining := range []string{"1", "0"} {
-			r := get(t, h)
-			if r.status != http.StatusOK || r.body != "page" ||
-				r.header.Get("X-Ratelimit-Remaining") != remaining ||
-				r.header.Get("Retry-After") != "" {
-				t.Errorf("grant %d: %d %v", i, r.status, r.header)
-			}
-		}
-		r := get(t, h)
-		if r.status != http.StatusTooManyRequests || r.header.Get("Retry-After") != "30" {
-			t.Errorf("denial: %d %v", r.status, r.header)
-		}
-		other := get(t, h, func(r *http.Request) { r.RemoteAddr = "192.0.2.2:1" })
-		if other.status != http.StatusOK {
-			t.Errorf("another client: %d", other.status)
-		}
-	})
-}
-
 func TestProblem(t *testing.T) {
 	h := protect(t, newLimiter(t, "second=1/s", "day=1/d fixed-window"), httplimit.Options{})
 	get(t, h)

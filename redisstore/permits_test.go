@@ -149,20 +149,6 @@ func TestKeyOfPermitsExpiresAfterTheLastOne(t *testing.T) {
 	}
 }
 
-func TestPermitCallsTakeOneCommand(t *testing.T) {
-	client := newClient(t)
-	l := newPermits(t, newStore(t, client), 3)
-	acquirePermit(t, l)
-	counter := new(counter)
-	client.AddHook(counter)
-	p := acquirePermit(t, l)
-	if err := errors.Join(p.Renew(t.Context()), p.Release(t.Context())); err != nil ||
-		counter.sent.Load() != 3 {
-		t.Errorf("acquire, renew and release took %d commands, error %v; want 3",
-			counter.sent.Load(), err)
-	}
-}
-
 func TestReleaseIsPublishedOnceForADeniedCallerThatWaits(t *testing.T) {
 	client := newClient(t)
 	client.ConfigResetStat(t.Context())

@@ -71,24 +71,6 @@ func openStores(t *testing.T, server *redistest.Server, n int) []Store {
 	return stores
 }
 
-// The same in Redis, by its clock: what is left is what was asked for, less the time
-// since then.
-func TestPausesInRedis(t *testing.T) {
-	server := redistest.Start(t)
-	stores := openStores(t, server, 4)
-	begun := time.Now()
-	for i, step := range []struct{ asked, want int }{
-		{10, 10}, {10, 10}, {4, 10}, {30, 30}, {10, 30}, {20, 30}, {31, 31}, {3, 31}, {3600, 3600},
-		{31, 3600},
-	} {
-		left := ask(t, stores[i%4], inSeconds(step.asked))
-		if want := inSeconds(step.want); left > want || left < want-time.Since(begun) {
-			t.Errorf("step %d: %s are left of %s after at most %s", i, left, want,
-				time.Since(begun))
-		}
-	}
-}
-
 // Pauses that are recorded within one round trip do not add up, and one of them remains.
 func TestPausesAtTheSameTimeInRedis(t *testing.T) {
 	server := redistest.Start(t)

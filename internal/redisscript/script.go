@@ -202,9 +202,6 @@ func (r *Run) again() bool {
 // Loaded reports whether a server did not know the script, so that its text was sent.
 func (r *Run) Loaded() bool { return r.words[0] == "eval" }
 
-// String is the command as a hook of the client prints it.
-func (r *Run) String() string { return r.cmd.String() }
-
 // Reply returns what the script answered. It is valid until the next Prepare.
 func (r *Run) Reply() ([]byte, error) {
 	if err := r.cmd.Err(); err != nil {
