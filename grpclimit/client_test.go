@@ -175,25 +175,21 @@ func TestClientWithoutStore(t *testing.T) {
 	})
 }
 
-// A cost below 0 counts as 1.
-func TestCostBelowZero(t *testing.T) {
-	conn := dial(t, "passthrough:///api")
-	synctest.Test(t, func(t *testing.T) {
-		c := &caller{conn: conn,
-			client: newClient(t, newLimiter(t, headgate.NewMemory(), "1/s"),
-				grpclimit.ClientOptions{
-					Cost: func(string, any) int64 { return -1 },
-				})}
-		start := time.Now()
-		for range 2 {
-			if err := c.call(t.Context()); err != nil {
-				t.Error(err)
+// A cost below 0 counts as 1, and a call of cost 0 does not wait.
+func TestCostOfCalls(t *testing.T) {
+	for cost, want := range map[int64]time.Duration{-1: time.Second, 0: 0} {
+		o := grpclimit.ClientOptions{Cost: func(string, any) int64 { return cost }}
+		inBubble(t, "1/s", o, func(t *testing.T, c *caller) {
+			for range 2 {
+				if err := c.call(t.Context()); err != nil {
+					t.Error(err)
+				}
 			}
-		}
-		if waited := time.Since(start); waited != time.Second {
-			t.Errorf("two calls took %s, want 1s", waited)
-		}
-	})
+			if waited := time.Since(c.start); waited != want {
+				t.Errorf("two calls of cost %d took %s, want %s", cost, waited, want)
+			}
+		})
+	}
 }
 
 // The status of a stream asks for a pause, too.
