@@ -93,7 +93,7 @@ func TestScanMatches(t *testing.T) {
 	prefix := s.Prefix()
 	for name, value := range map[string]string{
 		prefix + "{user:4}:": "x", prefix + "user:5": "x", prefix + "{user:6}:5/h": "no state",
-		prefix + "{user:7}:@else": "\x03................", prefix + "{user:8}:5/h": "",
+		prefix + "{user:7}:@else": "\x03" + strings.Repeat(".", 19), prefix + "{user:8}:5/h": "",
 		prefix + "{user:8}:@permits": "\x02",
 	} {
 		if err := client.Set(t.Context(), name, value, time.Minute).Err(); err != nil {
