@@ -70,8 +70,9 @@ func New(l *headgate.Limiter, o Options) (echo.MiddlewareFunc, error) {
 	}, nil
 }
 
-// NewRateLimiterStore makes a store for [middleware.RateLimiter]. That middleware chooses the key and the
-// response. It denies if the store fails. Allowed and denied responses get all header fields.
+// NewRateLimiterStore makes a store for [middleware.RateLimiter]. That middleware chooses the key
+// and the response. It denies if the store fails. Allowed and denied responses get all header
+// fields.
 func NewRateLimiterStore(l *headgate.Limiter) middleware.RateLimiterStore { return store{l} }
 
 type store struct{ limiter *headgate.Limiter }

@@ -32,7 +32,8 @@ func Example() {
 
 	for range 3 {
 		w := httptest.NewRecorder()
-		e.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil))
+		e.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/",
+			nil))
 		fmt.Println(w.Code, w.Header()["Ratelimit"], w.Body)
 	}
 	// Output:
@@ -71,7 +72,8 @@ func ExampleNew_user() {
 
 	for _, user := range []string{"ada", "bob", "ada"} {
 		w := httptest.NewRecorder()
-		e.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/export?user="+user, nil))
+		e.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet,
+			"/export?user="+user, nil))
 		fmt.Println(user, w.Code)
 	}
 	// Output:
@@ -107,7 +109,8 @@ func BenchmarkAllowed(b *testing.B) {
 			e := echo.New()
 			e.Use(middleware)
 			e.GET("/", func(c *echo.Context) error { return c.NoContent(http.StatusOK) })
-			w, r := &bare{http.Header{}}, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil)
+			w, r := &bare{http.Header{}},
+				httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil)
 			b.ReportAllocs()
 			for b.Loop() {
 				clear(w.header)

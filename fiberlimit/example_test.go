@@ -33,7 +33,8 @@ func Example() {
 	app.Get("/", func(c fiber.Ctx) error { return c.SendString("hello") })
 
 	for range 3 {
-		response, err := app.Test(httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil))
+		response, err := app.Test(httptest.NewRequestWithContext(context.Background(),
+			http.MethodGet, "/", nil))
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -74,7 +75,8 @@ func ExampleNew_user() {
 	app.Get("/export", func(c fiber.Ctx) error { return c.SendString("a file") })
 
 	for _, user := range []string{"ada", "bob", "ada"} {
-		response, err := app.Test(httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/export?user="+user, nil))
+		response, err := app.Test(httptest.NewRequestWithContext(context.Background(),
+			http.MethodGet, "/export?user="+user, nil))
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -35,9 +35,10 @@ func start(t testing.TB, ms []doortest.Middleware) string {
 	app := fiber.New(fiber.Config{RequestMethods: append(fiber.DefaultMethods, "INVENTED")})
 	app.Use(recoverer.New())
 	for _, m := range ms {
-		limit, err := fiberlimit.New(m.Limiter, doortest.For(m.Options, fiberlimit.Key, func(fiber.Ctx, []headgate.Decision) error {
-			return fiber.NewError(http.StatusTeapot, doortest.OwnBody)
-		}))
+		limit, err := fiberlimit.New(m.Limiter,
+			doortest.For(m.Options, fiberlimit.Key, func(fiber.Ctx, []headgate.Decision) error {
+				return fiber.NewError(http.StatusTeapot, doortest.OwnBody)
+			}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,16 +67,18 @@ func TestDoor(t *testing.T) { doortest.Run(t, start) }
 func TestKeysAreCopies(t *testing.T) {
 	var mu sync.Mutex
 	var keys []string
-	l, err := headgate.NewLimiterFunc(headgate.NewMemory(), func(_ context.Context, key string) ([]headgate.Limit, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		keys = append(keys, key)
-		return nil, nil
-	})
+	l, err := headgate.NewLimiterFunc(headgate.NewMemory(),
+		func(_ context.Context, key string) ([]headgate.Limit, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			keys = append(keys, key)
+			return nil, nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
-	limit, err := fiberlimit.New(l, fiberlimit.Options{Key: func(c fiber.Ctx) string { return c.Get("X-Api-Key") }})
+	limit, err := fiberlimit.New(l,
+		fiberlimit.Options{Key: func(c fiber.Ctx) string { return c.Get("X-Api-Key") }})
 	if err != nil {
 		t.Fatal(err)
 	}

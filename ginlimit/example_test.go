@@ -32,7 +32,8 @@ func Example() {
 
 	for range 3 {
 		w := httptest.NewRecorder()
-		engine.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil))
+		engine.ServeHTTP(w,
+			httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil))
 		fmt.Println(w.Code, w.Header()["Ratelimit"], w.Body)
 	}
 	// Output:
@@ -65,7 +66,9 @@ func ExampleNew_user() {
 
 	for _, user := range []string{"ada", "bob", "ada"} {
 		w := httptest.NewRecorder()
-		engine.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/export?user="+user, nil))
+		engine.ServeHTTP(w,
+			httptest.NewRequestWithContext(context.Background(), http.MethodGet,
+				"/export?user="+user, nil))
 		fmt.Println(user, w.Code)
 	}
 	// Output:
@@ -74,7 +77,10 @@ func ExampleNew_user() {
 	// ada 429
 }
 
-func TestSnippets(t *testing.T) { snippets.Check(t, "../docs/frameworks.md", "gin", "example_test.go") }
+func TestSnippets(t *testing.T) {
+	snippets.Check(t, "../docs/frameworks.md", "gin",
+		"example_test.go")
+}
 
 // bare is a response that allocates nothing.
 type bare struct{ header http.Header }
@@ -93,12 +99,14 @@ func BenchmarkAllowed(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, middleware := range map[string]gin.HandlerFunc{"limit": limit, "none": func(*gin.Context) {}} {
+	for name, middleware := range map[string]gin.HandlerFunc{"limit": limit,
+		"none": func(*gin.Context) {}} {
 		b.Run(name, func(b *testing.B) {
 			engine := gin.New()
 			engine.Use(middleware)
 			engine.GET("/", func(c *gin.Context) { c.Status(http.StatusOK) })
-			w, r := &bare{http.Header{}}, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil)
+			w, r := &bare{http.Header{}},
+				httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", nil)
 			b.ReportAllocs()
 			for b.Loop() {
 				clear(w.header)

@@ -19,11 +19,13 @@ func TestMain(m *testing.M) {
 func start(t testing.TB, ms []doortest.Middleware) string {
 	t.Helper()
 	engine := gin.New()
-	engine.Use(gin.CustomRecoveryWithWriter(nil, func(c *gin.Context, _ any) { c.AbortWithStatus(http.StatusInternalServerError) }))
+	engine.Use(gin.CustomRecoveryWithWriter(nil,
+		func(c *gin.Context, _ any) { c.AbortWithStatus(http.StatusInternalServerError) }))
 	for _, m := range ms {
-		limit, err := ginlimit.New(m.Limiter, doortest.For(m.Options, ginlimit.Key, func(c *gin.Context, _ []headgate.Decision) {
-			c.String(http.StatusTeapot, doortest.OwnBody)
-		}))
+		limit, err := ginlimit.New(m.Limiter,
+			doortest.For(m.Options, ginlimit.Key, func(c *gin.Context, _ []headgate.Decision) {
+				c.String(http.StatusTeapot, doortest.OwnBody)
+			}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,10 +3,8 @@ package grpclimit_test
 import (
 	"context"
 	"errors"
-	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,9 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 func newClient(
@@ -36,7 +32,8 @@ func newClient(
 
 // exhausted is what a server answers that asks for a pause.
 func exhausted(pause time.Duration) error {
-	s, err := status.New(codes.ResourceExhausted, "later").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(pause)})
+	s, err := status.New(codes.ResourceExhausted,
+		"later").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(pause)})
 	if err != nil {
 		panic(err)
 	}
@@ -55,19 +52,23 @@ type caller struct {
 }
 
 func (c *caller) call(ctx context.Context) error {
-	return c.client.Unary(ctx, say, nil, nil, c.conn, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.sent = append(c.sent, time.Since(c.start))
-		return c.answer
-	})
+	return c.client.Unary(ctx, say, nil, nil, c.conn,
+		func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.sent = append(c.sent, time.Since(c.start))
+			return c.answer
+		})
 }
 
 // inBubble runs test with a caller in a bubble of time.
-func inBubble(t *testing.T, limit string, o grpclimit.ClientOptions, test func(*testing.T, *caller)) {
+func inBubble(
+	t *testing.T, limit string, o grpclimit.ClientOptions, test func(*testing.T, *caller),
+) {
 	conn := dial(t, "passthrough:///api")
 	synctest.Test(t, func(t *testing.T) {
-		test(t, &caller{client: newClient(t, newLimiter(t, headgate.NewMemory(), limit), o), conn: conn, start: time.Now()})
+		test(t, &caller{client: newClient(t, newLimiter(t, headgate.NewMemory(), limit), o),
+			conn: conn, start: time.Now()})
 	})
 }
 
@@ -91,29 +92,6 @@ func TestCallsWaitTheirTurn(t *testing.T) {
 	})
 }
 
-// RetryInfo stops all callers of the key, those that wait for their turn too.
-func TestRetryInfoPauses(t *testing.T) {
-	inBubble(t, "1/s", grpclimit.ClientOptions{}, func(t *testing.T, c *caller) {
-		c.answer = exhausted(10 * time.Second)
-		var others sync.WaitGroup
-		for range 3 {
-			others.Go(func() {
-				if err := c.call(t.Context()); status.Code(err) != codes.ResourceExhausted && err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		synctest.Wait()
-		c.mu.Lock()
-		c.answer = nil
-		c.mu.Unlock()
-		others.Wait()
-		if len(c.sent) != 3 || c.sent[0] > time.Second || c.sent[1] < 10*time.Second || c.sent[2]-c.sent[1] < 999*time.Millisecond {
-			t.Errorf("sent after %v", c.sent)
-		}
-	})
-}
-
 // A pause without a RetryInfo, or a shorter MaxPause.
 func TestPauses(t *testing.T) {
 	for _, c := range []struct {
@@ -130,15 +108,18 @@ func TestPauses(t *testing.T) {
 		{errors.New("no status"), 0, 0},
 	} {
 		var seen time.Duration
-		o := grpclimit.ClientOptions{MaxPause: c.max, Observe: func(_ string, pause time.Duration, _ error) { seen = pause }}
+		o := grpclimit.ClientOptions{MaxPause: c.max,
+			Observe: func(_ string, pause time.Duration, _ error) { seen = pause }}
 		inBubble(t, "100/s", o, func(t *testing.T, calls *caller) {
 			calls.answer = c.answer
 			if err := calls.call(t.Context()); !errors.Is(err, c.answer) {
 				t.Errorf("%v; want %v", err, c.answer)
 			}
 			calls.answer = nil
-			if err := calls.call(t.Context()); err != nil || calls.sent[1].Round(time.Millisecond) != c.want || seen != c.want {
-				t.Errorf("%v: sent after %s, pause of %s; want %s", c.answer, calls.sent[1], seen, c.want)
+			if err := calls.call(t.Context()); err != nil ||
+				calls.sent[1].Round(time.Millisecond) != c.want || seen != c.want {
+				t.Errorf("%v: sent after %s, pause of %s; want %s", c.answer, calls.sent[1], seen,
+					c.want)
 			}
 		})
 	}
@@ -152,12 +133,14 @@ func TestDeadline(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
-		if err := c.call(ctx); status.Code(err) != codes.DeadlineExceeded || time.Since(c.start) > 0 {
+		if err := c.call(ctx); status.Code(err) != codes.DeadlineExceeded ||
+			time.Since(c.start) > 0 {
 			t.Errorf("%v after %s", err, time.Since(c.start))
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, stop)
-		if err := c.call(ctx); status.Code(err) != codes.Canceled || time.Since(c.start) != time.Second {
+		if err := c.call(ctx); status.Code(err) != codes.Canceled ||
+			time.Since(c.start) != time.Second {
 			t.Errorf("%v after %s", err, time.Since(c.start))
 		}
 		if err := c.call(t.Context()); err != nil || c.sent[1].Round(time.Second) != time.Minute {
@@ -176,9 +159,11 @@ func TestClientWithoutStore(t *testing.T) {
 			t.Errorf("%v, sent %d", err, len(c.sent))
 		}
 		var failures int
-		c = &caller{conn: conn, start: time.Now(), answer: exhausted(time.Minute), client: newClient(t, l, grpclimit.ClientOptions{
-			WhenStoreFails: httplimit.Open, Observe: func(string, time.Duration, error) { failures++ },
-		})}
+		c = &caller{conn: conn, start: time.Now(), answer: exhausted(time.Minute),
+			client: newClient(t, l, grpclimit.ClientOptions{
+				WhenStoreFails: httplimit.Open,
+				Observe:        func(string, time.Duration, error) { failures++ },
+			})}
 		for range 2 {
 			if err := c.call(t.Context()); status.Code(err) != codes.ResourceExhausted {
 				t.Error(err)
@@ -190,102 +175,21 @@ func TestClientWithoutStore(t *testing.T) {
 	})
 }
 
-// counting is a store that counts its calls.
-type counting struct {
-	headgate.Store
-
-	calls atomic.Int64
-}
-
-func (c *counting) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
-	c.calls.Add(1)
-	return c.Store.Take(ctx, r)
-}
-
-func (c *counting) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
-	c.calls.Add(1)
-	return c.Store.TakeAll(ctx, rs, ds)
-}
-
-// A call whose tokens are there calls the store once. A call that waits also looks for a pause when
-// its turn comes.
-func TestCallsOfTheStore(t *testing.T) {
-	conn := dial(t, "passthrough:///api")
-	synctest.Test(t, func(t *testing.T) {
-		store := &counting{Store: headgate.NewMemory()}
-		c := &caller{conn: conn, client: newClient(t, newLimiter(t, store, "1/s", "60/m"), grpclimit.ClientOptions{})}
-		for i, want := range []int64{1, 3} {
-			if err := c.call(t.Context()); err != nil {
-				t.Fatal(err)
+// A cost below 0 counts as 1, and a call of cost 0 does not wait.
+func TestCostOfCalls(t *testing.T) {
+	for cost, want := range map[int64]time.Duration{-1: time.Second, 0: 0} {
+		o := grpclimit.ClientOptions{Cost: func(string, any) int64 { return cost }}
+		inBubble(t, "1/s", o, func(t *testing.T, c *caller) {
+			for range 2 {
+				if err := c.call(t.Context()); err != nil {
+					t.Error(err)
+				}
 			}
-			if got := store.calls.Load(); got != want {
-				t.Errorf("%d calls of the store after call %d, want %d", got, i+1, want)
+			if waited := time.Since(c.start); waited != want {
+				t.Errorf("two calls of cost %d took %s, want %s", cost, waited, want)
 			}
-		}
-	})
-}
-
-// A cost below 0 counts as 1.
-func TestCostBelowZero(t *testing.T) {
-	conn := dial(t, "passthrough:///api")
-	synctest.Test(t, func(t *testing.T) {
-		c := &caller{conn: conn, client: newClient(t, newLimiter(t, headgate.NewMemory(), "1/s"), grpclimit.ClientOptions{
-			Cost: func(string, any) int64 { return -1 },
-		})}
-		start := time.Now()
-		for range 2 {
-			if err := c.call(t.Context()); err != nil {
-				t.Error(err)
-			}
-		}
-		if waited := time.Since(start); waited != time.Second {
-			t.Errorf("two calls took %s, want 1s", waited)
-		}
-	})
-}
-
-// A client within the limits of a server is never denied: by call and by message. The bubble has
-// one time for both, so that no message is late on its way.
-func TestClientAndServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		limit := newLimiter(t, headgate.NewMemory(), "10/s burst 1")
-		server := newServer(t, limit, grpclimit.Options{})
-		desc := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
-		client := newLimiter(t, headgate.NewMemory(), "10/s burst 1")
-		paced := newClient(t, client, grpclimit.ClientOptions{})
-		listener := bufconn.Listen(1 << 16)
-		serveOn(t, listener, &echo{}, grpc.ChainUnaryInterceptor(server.Unary),
-			grpc.ChainStreamInterceptor(server.Messages))
-		conn := dial(t, "passthrough:///api", grpc.WithChainUnaryInterceptor(paced.Unary),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-				return listener.DialContext(ctx)
-			}))
-		stream, err := conn.NewStream(t.Context(), desc, chat)
-		if err != nil {
-			t.Fatal(err)
-		}
-		start := time.Now()
-		for range 3 {
-			if err := client.Wait(t.Context(), "grpc:"+conn.CanonicalTarget()); err != nil {
-				t.Fatal(err)
-			}
-			if err := stream.SendMsg(wrapperspb.String("a")); err != nil {
-				t.Fatal(err)
-			}
-			if err := stream.RecvMsg(new(text)); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := call(t.Context(), conn); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if took := time.Since(start); took != 500*time.Millisecond {
-			t.Errorf("six at 10 a second took %s; want 500ms", took)
-		}
-		if err := stream.CloseSend(); err != nil {
-			t.Fatal(err)
-		}
-	})
+		})
+	}
 }
 
 // The status of a stream asks for a pause, too.
@@ -301,7 +205,8 @@ func TestStreamPauses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.RecvMsg(new(text)); status.Code(err) != codes.ResourceExhausted || pause != time.Hour {
+	if err := stream.RecvMsg(new(text)); status.Code(err) != codes.ResourceExhausted ||
+		pause != time.Hour {
 		t.Errorf("%v, a pause of %s", err, pause)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -320,13 +225,15 @@ func TestStreamsShareOptions(t *testing.T) {
 	})
 	conn := dial(t, serve(t, &echo{}))
 	var ends []grpc.CallOption
-	streamer := func(_ context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, options ...grpc.CallOption) (grpc.ClientStream, error) {
+	streamer := func(_ context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string,
+		options ...grpc.CallOption) (grpc.ClientStream, error) {
 		ends = append(ends, options...)
 		return struct{ grpc.ClientStream }{}, nil
 	}
 	shared := make([]grpc.CallOption, 0, 1)
 	for _, method := range []string{"/a", "/b"} {
-		if _, err := client.Stream(t.Context(), &grpc.StreamDesc{}, conn, method, streamer, shared...); err != nil {
+		if _, err := client.Stream(t.Context(), &grpc.StreamDesc{}, conn, method, streamer,
+			shared...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -338,17 +245,5 @@ func TestStreamsShareOptions(t *testing.T) {
 	}
 	if !slices.Equal(paused, []string{"/a", "/b"}) {
 		t.Errorf("paused %q", paused)
-	}
-}
-
-func TestClientOptionsAreChecked(t *testing.T) {
-	l := newLimiter(t, headgate.NewMemory(), "1/s")
-	for want, o := range map[string]grpclimit.ClientOptions{
-		"headgate: WhenStoreFails is 3; want Closed or Open":                               {WhenStoreFails: 3},
-		"headgate: MaxPause is -1s; want more than 0 and at most a year, or 0 for an hour": {MaxPause: -time.Second},
-	} {
-		if _, err := grpclimit.NewClient(l, o); err == nil || err.Error() != want {
-			t.Errorf("%v; want %s", err, want)
-		}
 	}
 }

@@ -22,14 +22,16 @@ import (
 
 // A client gets the fields that net/http sends, and a denial says when to retry.
 func TestUnary(t *testing.T) {
-	s := newServer(t, newLimiter(t, headgate.NewMemory(), "2/h", "day=9/d fixed-window"), grpclimit.Options{})
+	s := newServer(t, newLimiter(t, headgate.NewMemory(), "2/h", "day=9/d fixed-window"),
+		grpclimit.Options{})
 	conn := dial(t, serve(t, &echo{}, limited(s)...))
 	for i, want := range []string{"1", "0", "0"} {
 		header, err := call(t.Context(), conn)
 		if got := header.Get("x-ratelimit-remaining"); !slices.Equal(got, []string{want}) {
 			t.Errorf("call %d: %v remain; want %s", i, got, want)
 		}
-		if got := header.Get("ratelimit-policy"); !slices.Equal(got, []string{`"2/h";q=2;w=3600, "day";q=9;w=86400`}) {
+		if got := header.Get("ratelimit-policy"); !slices.Equal(got,
+			[]string{`"2/h";q=2;w=3600, "day";q=9;w=86400`}) {
 			t.Errorf("call %d: policy %q", i, got)
 		}
 		if i < 2 {
@@ -38,8 +40,10 @@ func TestUnary(t *testing.T) {
 			}
 			continue
 		}
-		if wait := retry(err); status.Code(err) != codes.ResourceExhausted || wait < 1790*time.Second || wait > 1800*time.Second ||
-			!strings.HasPrefix(status.Convert(err).Message(), "The limit 2/h is exceeded. Retry in 1") {
+		if wait := retry(err); status.Code(err) != codes.ResourceExhausted ||
+			wait < 1790*time.Second || wait > 1800*time.Second ||
+			!strings.HasPrefix(status.Convert(err).Message(),
+				"The limit 2/h is exceeded. Retry in 1") {
 			t.Errorf("%v, retry in %s", err, wait)
 		}
 		if got := header.Get("retry-after"); len(got) != 1 {
@@ -50,7 +54,9 @@ func TestUnary(t *testing.T) {
 
 // The keys are those of httplimit: metadata are the fields.
 func TestKeys(t *testing.T) {
-	address, err := httplimit.ClientAddress(httplimit.AddressOptions{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	address, err := httplimit.ClientAddress(httplimit.AddressOptions{
+		Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,18 +69,21 @@ func TestKeys(t *testing.T) {
 		{httplimit.RemoteAddress, []string{"x-forwarded-for", "192.0.2.1"}, "ip:127.0.0.1"},
 		{address, []string{"x-forwarded-for", "198.51.100.1, 192.0.2.1"}, "ip:192.0.2.1"},
 		{httplimit.Header("X-Api-Key"), []string{"x-api-key", "k"}, "header:X-Api-Key:=k"},
-		{httplimit.Header("X-Api-Key"), []string{"x-api-key", "k", "x-api-key", "l"}, "header:X-Api-Key:=k,l"},
+		{httplimit.Header("X-Api-Key"), []string{"x-api-key", "k", "x-api-key", "l"},
+			"header:X-Api-Key:=k,l"},
 		{httplimit.Header("X-Api-Key"), nil, ""},
 		{httplimit.Cookie("s"), []string{"cookie", "s=1"}, "cookie:s:=1"},
 		{httplimit.Path(), nil, "path:=" + say},
 		{httplimit.Header("Host"), nil, "header:Host:=example.com"},
-		{httplimit.Join(httplimit.Path(), httplimit.Header("X-Api-Key")), []string{"x-api-key", "k"}, "20 path:=" + say + "19 header:X-Api-Key:=k"},
+		{httplimit.Join(httplimit.Path(), httplimit.Header("X-Api-Key")),
+			[]string{"x-api-key", "k"}, "20 path:=" + say + "19 header:X-Api-Key:=k"},
 	} {
 		of := grpclimit.Key(c.key)
-		s := newServer(t, newLimiter(t, headgate.NewMemory(), "9/s"), grpclimit.Options{Key: func(c *grpclimit.Call) string {
-			key.Store(of(c))
-			return of(c)
-		}})
+		s := newServer(t, newLimiter(t, headgate.NewMemory(), "9/s"),
+			grpclimit.Options{Key: func(c *grpclimit.Call) string {
+				key.Store(of(c))
+				return of(c)
+			}})
 		conn := dial(t, serve(t, &echo{}, limited(s)...), grpc.WithAuthority("example.com"))
 		if _, err := call(t.Context(), conn, c.pairs...); err != nil || key.Load() != c.want {
 			t.Errorf("%v: key %q, want %q: %v", c.pairs, key.Load(), c.want, err)
@@ -89,36 +98,50 @@ func TestStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	memory := headgate.NewMemory()
+	cost := func(n int64) grpclimit.Options {
+		return grpclimit.Options{Cost: func(*grpclimit.Call) int64 { return n }}
+	}
+	denied := func(err error) grpclimit.Options {
+		o := cost(10)
+		o.Denied = func(*grpclimit.Call, []headgate.Decision) error { return err }
+		return o
+	}
+	shadow, skipped, byMessage := cost(10), grpclimit.Options{}, grpclimit.Options{}
+	shadow.Shadow, shadow.Observe = true, func(*grpclimit.Call, headgate.Decision, error) {}
+	mine := status.Error(codes.Aborted, "mine")
+	shut := grpclimit.Options{WhenStoreFails: httplimit.Closed}
+	skipped.WhenStoreFails = httplimit.Closed
+	skipped.Skip = func(c *grpclimit.Call) bool { return c.FullMethod == say }
+	byMessage.Cost = func(c *grpclimit.Call) int64 {
+		return int64(len(c.Message.(*text).GetValue()))
+	}
 	for name, c := range map[string]struct {
 		store   headgate.Store
 		options grpclimit.Options
 		code    codes.Code
-		retry   bool
 	}{
-		"passes":              {memory, grpclimit.Options{}, codes.OK, false},
-		"cost 0":              {memory, grpclimit.Options{Cost: func(*grpclimit.Call) int64 { return 0 }}, codes.OK, false},
-		"cost of the message": {memory, grpclimit.Options{Cost: func(c *grpclimit.Call) int64 { return int64(len(c.Message.(*text).GetValue())) }}, codes.OK, false},
-		"never fits":          {memory, grpclimit.Options{Cost: func(*grpclimit.Call) int64 { return 10 }}, codes.ResourceExhausted, false},
-		"store away, open":    {broken{}, grpclimit.Options{}, codes.OK, false},
-		"store away, closed":  {broken{}, grpclimit.Options{WhenStoreFails: httplimit.Closed}, codes.Unavailable, false},
-		"fallback closed":     {closed, grpclimit.Options{}, codes.Unavailable, false},
-		"shadow":              {memory, grpclimit.Options{Shadow: true, Cost: func(*grpclimit.Call) int64 { return 10 }, Observe: func(*grpclimit.Call, headgate.Decision, error) {}}, codes.OK, false},
-		"skipped":             {broken{}, grpclimit.Options{WhenStoreFails: httplimit.Closed, Skip: func(c *grpclimit.Call) bool { return c.FullMethod == say }}, codes.OK, false},
-		"denied by a function": {memory, grpclimit.Options{
-			Cost:   func(*grpclimit.Call) int64 { return 10 },
-			Denied: func(*grpclimit.Call, []headgate.Decision) error { return status.Error(codes.Aborted, "mine") },
-		}, codes.Aborted, false},
-		"denied by no function": {memory, grpclimit.Options{
-			Cost:   func(*grpclimit.Call) int64 { return 10 },
-			Denied: func(*grpclimit.Call, []headgate.Decision) error { return nil },
-		}, codes.ResourceExhausted, false},
+		"passes":                {memory, grpclimit.Options{}, codes.OK},
+		"cost 0":                {memory, cost(0), codes.OK},
+		"cost of the message":   {memory, byMessage, codes.OK},
+		"never fits":            {memory, cost(10), codes.ResourceExhausted},
+		"store away, open":      {broken{}, grpclimit.Options{}, codes.OK},
+		"store away, closed":    {broken{}, shut, codes.Unavailable},
+		"fallback closed":       {closed, grpclimit.Options{}, codes.Unavailable},
+		"shadow":                {memory, shadow, codes.OK},
+		"skipped":               {broken{}, skipped, codes.OK},
+		"denied by a function":  {memory, denied(mine), codes.Aborted},
+		"denied by no function": {memory, denied(nil), codes.ResourceExhausted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var calls atomic.Int64
-			e := &echo{say: func(_ context.Context, in *text) (*text, error) { calls.Add(1); return in, nil }}
-			conn := dial(t, serve(t, e, limited(newServer(t, newLimiter(t, c.store, "9/s"), c.options))...))
-			_, err := call(t.Context(), conn)
-			if status.Code(err) != c.code || (retry(err) > 0) != c.retry || (calls.Load() == 1) != (c.code == codes.OK) {
+			e := &echo{say: func(_ context.Context, in *text) (*text, error) {
+				calls.Add(1)
+				return in, nil
+			}}
+			s := newServer(t, newLimiter(t, c.store, "9/s"), c.options)
+			_, err := call(t.Context(), dial(t, serve(t, e, limited(s)...)))
+			if status.Code(err) != c.code || retry(err) > 0 ||
+				(calls.Load() == 1) != (c.code == codes.OK) {
 				t.Errorf("%v, retry in %s, %d calls", err, retry(err), calls.Load())
 			}
 		})
@@ -141,9 +164,13 @@ func TestCount(t *testing.T) {
 		return text, nil
 	}}
 	s := newServer(t, newLimiter(t, headgate.NewMemory(), "5/h"), grpclimit.Options{
-		Count: func(code int) bool { return codes.Code(code) != codes.OK && codes.Code(code) != codes.DeadlineExceeded },
+		Count: func(code int) bool {
+			return codes.Code(code) != codes.OK &&
+				codes.Code(code) != codes.DeadlineExceeded
+		},
 	})
-	recovers := func(ctx context.Context, m any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (out any, err error) {
+	recovers := func(ctx context.Context, m any, _ *grpc.UnaryServerInfo,
+		h grpc.UnaryHandler) (out any, err error) {
 		defer func() {
 			if recover() != nil {
 				err = status.Error(codes.Internal, "panic")
@@ -206,7 +233,8 @@ func TestStreams(t *testing.T) {
 	conn := dial(t, serve(t, &echo{}, limited(s)...))
 	for i := range 4 {
 		n, err := exchange(conn, 10)
-		if i < 3 && (n != 10 || err != nil) || i == 3 && (n != 0 || status.Code(err) != codes.ResourceExhausted || retry(err) == 0) {
+		if i < 3 && (n != 10 || err != nil) || i == 3 &&
+			(n != 0 || status.Code(err) != codes.ResourceExhausted || retry(err) == 0) {
 			t.Errorf("stream %d: %d messages, %v", i, n, err)
 		}
 	}
@@ -217,7 +245,8 @@ func TestStreams(t *testing.T) {
 	if n, err := exchange(conn, 2); n != 2 || err != nil {
 		t.Errorf("%d messages, %v", n, err)
 	}
-	if n, err := exchange(conn, 2); n != 1 || status.Code(err) != codes.ResourceExhausted || retry(err) == 0 {
+	if n, err := exchange(conn, 2); n != 1 || status.Code(err) != codes.ResourceExhausted ||
+		retry(err) == 0 {
 		t.Errorf("%d messages, %v", n, err)
 	}
 }
@@ -227,27 +256,29 @@ func TestCallThatEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s := newServer(t, newLimiter(t, broken{}, "1/s"), grpclimit.Options{})
-	_, err := s.Unary(ctx, wrapperspb.String("a"), &grpc.UnaryServerInfo{FullMethod: say}, func(context.Context, any) (any, error) {
-		t.Error("the handler was called")
-		return new(text), nil
-	})
+	_, err := s.Unary(ctx, wrapperspb.String("a"), &grpc.UnaryServerInfo{FullMethod: say},
+		func(context.Context, any) (any, error) {
+			t.Error("the handler was called")
+			return new(text), nil
+		})
 	if status.Code(err) != codes.Canceled {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestWrongOptions(t *testing.T) {
+	_, server := grpclimit.New(nil, grpclimit.Options{})
+	_, client := grpclimit.NewClient(nil, grpclimit.ClientOptions{})
 	l := newLimiter(t, headgate.NewMemory(), "1/s")
-	for want, try := range map[string]func() error{
-		"headgate: limiter is nil; want one made by headgate.NewLimiter": func() error { _, err := grpclimit.New(nil, grpclimit.Options{}); return err },
-		"headgate: Timeout is -1s; want more than 0, or 0 for none":      func() error { _, err := grpclimit.New(l, grpclimit.Options{Timeout: -time.Second}); return err },
-		"headgate: MaxPause is -1s; want more than 0 and at most a year, or 0 for an hour": func() error {
-			_, err := grpclimit.NewClient(l, grpclimit.ClientOptions{MaxPause: -time.Second})
-			return err
-		},
-		"headgate: limiter is nil; want one made by headgate.NewLimiter ": func() error { _, err := grpclimit.NewClient(nil, grpclimit.ClientOptions{}); return err },
+	_, mode := grpclimit.NewClient(l, grpclimit.ClientOptions{WhenStoreFails: 3})
+	_, pause := grpclimit.NewClient(l, grpclimit.ClientOptions{MaxPause: -time.Second})
+	const none = "limiter is nil; want one made by headgate.NewLimiter"
+	for err, want := range map[error]string{
+		server: none, client: none,
+		mode:  "WhenStoreFails is 3; want Closed or Open",
+		pause: "MaxPause is -1s; want more than 0 and at most a year, or 0 for an hour",
 	} {
-		if err := try(); err == nil || err.Error() != strings.TrimSpace(want) {
+		if err == nil || err.Error() != "headgate: "+want {
 			t.Errorf("%v; want %s", err, want)
 		}
 	}

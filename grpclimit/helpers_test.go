@@ -134,7 +134,9 @@ func newLimiter(t testing.TB, store headgate.Store, limits ...string) *headgate.
 	return limiter
 }
 
-func newServer(t testing.TB, l *headgate.Limiter, o grpclimit.Options) *grpclimit.ServerInterceptors {
+func newServer(
+	t testing.TB, l *headgate.Limiter, o grpclimit.Options,
+) *grpclimit.ServerInterceptors {
 	t.Helper()
 	s, err := grpclimit.New(l, o)
 	if err != nil {

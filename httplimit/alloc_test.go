@@ -16,7 +16,8 @@ import (
 func TestAllocations(t *testing.T) {
 	w := &bare{http.Header{}}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-	for _, texts := range [][]string{{"1000000/s"}, {"second=1000000/s", "day=1000000000/d fixed-window"}} {
+	for _, texts := range [][]string{{"1000000/s"},
+		{"second=1000000/s", "day=1000000000/d fixed-window"}} {
 		limit, err := httplimit.New(newLimiter(t, texts...), httplimit.Options{})
 		if err != nil {
 			t.Fatal(err)

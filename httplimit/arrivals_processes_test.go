@@ -32,16 +32,16 @@ const (
 
 // network is what lies between the fleet and the API.
 type network struct {
-	delay  time.Duration // the longest each way
-	faults bool          // lost requests and responses, a killed process, a Redis that loses answers
+	delay time.Duration // the longest each way
+	// lost requests and responses, a killed process, a Redis that loses answers
+	faults bool
 }
 
 // In any window, at most 10 requests arrive. HEADGATE_SOAK=1m calls for as long, at 10 per second,
 // and -v prints the rate.
-func TestArrivalsOfAFleet(t *testing.T) { arrivalsOfAFleet(t, network{delay: 30 * time.Millisecond}) }
-
-func TestArrivalsOfAFleetOverASlowNetwork(t *testing.T) {
-	arrivalsOfAFleet(t, network{delay: 300 * time.Millisecond})
+func TestArrivalsOfAFleet(t *testing.T) {
+	arrivalsOfAFleet(t,
+		network{delay: 30 * time.Millisecond})
 }
 
 func TestArrivalsOfAFleetWithFaults(t *testing.T) {
@@ -75,7 +75,8 @@ func arrivalsOfAFleet(t *testing.T, between network) {
 	var fleet sync.WaitGroup
 	for i := range processes {
 		fleet.Go(func() {
-			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // this test binary, by itself
+			run := "-test.run=^" + t.Name() + "$"
+			child := exec.CommandContext(t.Context(), os.Args[0], run) //nolint:gosec // itself
 			child.Env = append(os.Environ(), childRedis+"="+addr, childAPI+"="+server.URL)
 			var out bytes.Buffer
 			child.Stdout, child.Stderr = &out, &out

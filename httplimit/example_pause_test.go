@@ -32,7 +32,8 @@ func ExampleTransportOptions_github() {
 	}
 	transport, err := httplimit.NewTransport(limiter, httplimit.TransportOptions{
 		Pause: func(r *http.Response) time.Duration {
-			refused := r.StatusCode == http.StatusForbidden || r.StatusCode == http.StatusTooManyRequests
+			refused := r.StatusCode == http.StatusForbidden ||
+				r.StatusCode == http.StatusTooManyRequests
 			reset, err := strconv.ParseInt(r.Header.Get("X-Ratelimit-Reset"), 10, 64)
 			if err != nil || !refused || r.Header.Get("X-Ratelimit-Remaining") != "0" {
 				return 0 // the standard fields decide, such as the Retry-After of a secondary limit

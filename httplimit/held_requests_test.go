@@ -12,9 +12,9 @@ import (
 	"github.com/headgate/headgate/httplimit"
 )
 
-// A client begins right logins and holds 30 of them open over several windows. Then it lets them end one
-// after the other, and guesses after each: at most 5 guesses are let through. A bucket does not know that
-// its tokens have been refilled, so there the 30 come on top.
+// A client begins right logins and holds 30 of them open over several windows. Then it lets them
+// end one after the other, and guesses after each: at most 5 guesses are let through. A bucket does
+// not know that its tokens have been refilled, so there the 30 come on top.
 func TestHeldRequestsStoreNoGuesses(t *testing.T) {
 	for limit, most := range map[headgate.Limit]int{
 		headgate.FixedWindow(5, time.Minute):        5,

@@ -10,7 +10,8 @@ import (
 )
 
 func TestKeys(t *testing.T) {
-	r := request("192.0.2.1:1", "X-Api-Key: abc", "X-Two: a", "X-Two: b", "Cookie: session=s1; other=o", "X-Long: "+strings.Repeat("x", 500))
+	r := request("192.0.2.1:1", "X-Api-Key: abc", "X-Two: a", "X-Two: b",
+		"Cookie: session=s1; other=o", "X-Long: "+strings.Repeat("x", 500))
 	r.Method, r.URL = http.MethodPost, &url.URL{Path: "/a//b/../c"}
 	r.Host = "example.com"
 	address := httplimit.RemoteAddress
@@ -26,10 +27,14 @@ func TestKeys(t *testing.T) {
 		{"cookie", httplimit.Cookie("session"), "cookie:session:=s1"},
 		{"no cookie", httplimit.Cookie("none"), ""},
 		{"path", httplimit.Path(), "path:=/a/c"},
-		{"several", httplimit.Join(address, httplimit.Path(), httplimit.Header("X-None")), "12 ip:192.0.2.110 path:=/a/c0 "},
-		{"the first", httplimit.FirstOf(httplimit.Header("X-None"), httplimit.Cookie("none"), address), "ip:192.0.2.1"},
+		{"several", httplimit.Join(address, httplimit.Path(), httplimit.Header("X-None")),
+			"12 ip:192.0.2.110 path:=/a/c0 "},
+		{"the first", httplimit.FirstOf(httplimit.Header("X-None"), httplimit.Cookie("none"),
+			address), "ip:192.0.2.1"},
 		{"none", httplimit.FirstOf(httplimit.Header("X-None")), ""},
-		{"a long value", httplimit.Header("X-Long"), "header:X-Long:sha256:c38c2bf3055c516a98ac5d97f30e7c364e827bc0199e1c3415b794afbe55dcad"},
+		{"a long value", httplimit.Header("X-Long"),
+			"header:X-Long:sha256:" +
+				"c38c2bf3055c516a98ac5d97f30e7c364e827bc0199e1c3415b794afbe55dcad"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := httplimit.Key(c.key)(r); got != c.want {
@@ -68,7 +73,8 @@ func TestCookie(t *testing.T) {
 func TestKeysDoNotCollide(t *testing.T) {
 	two := httplimit.Key(httplimit.Join(httplimit.Header("A"), httplimit.Header("B")))
 	seen := map[string]string{}
-	for _, a := range []string{"", "user", "user_x", "x", "6 user_x", "header:B:=y", strings.Repeat("z", 200)} {
+	for _, a := range []string{"", "user", "user_x", "x", "6 user_x", "header:B:=y",
+		strings.Repeat("z", 200)} {
 		for _, b := range []string{"", "y", "x_y", "_x_y", "header:A:=user"} {
 			r := request("192.0.2.1:1", "A: "+a, "B: "+b)
 			key, name := two(r), a+"|"+b
@@ -80,7 +86,8 @@ func TestKeysDoNotCollide(t *testing.T) {
 	}
 	// A header cannot pass for an address, nor a value for the hash of one.
 	api := httplimit.Key(httplimit.FirstOf(httplimit.Header("X-Api-Key"), httplimit.RemoteAddress))
-	if a, b := api(request("192.0.2.1:1")), api(request("192.0.2.9:1", "X-Api-Key: ip:192.0.2.1")); a == b {
+	if a, b := api(request("192.0.2.1:1")),
+		api(request("192.0.2.9:1", "X-Api-Key: ip:192.0.2.1")); a == b {
 		t.Errorf("a header passes for the address %q", a)
 	}
 	header := httplimit.Key(httplimit.Header("X"))

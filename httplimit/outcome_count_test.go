@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -31,8 +30,14 @@ func TestCountSees(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, h := range map[int]http.HandlerFunc{
-		101: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusSwitchingProtocols) },
+		101: func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusSwitchingProtocols)
+		},
 		200: func(http.ResponseWriter, *http.Request) {},
+		2200: func(w http.ResponseWriter, _ *http.Request) {
+			w.(http.Flusher).Flush() // sends 200
+			w.WriteHeader(http.StatusNotFound)
+		},
 		404: func(w http.ResponseWriter, _ *http.Request) {
 			for _, status := range []int{100, 102, 103, 404, 200} {
 				w.WriteHeader(status)
@@ -155,6 +160,17 @@ func (s *refunds) Take(_ context.Context, r headgate.Request) (headgate.Decision
 	return headgate.Decision{Limit: r.Limit.Share(0)}, nil
 }
 
+// A client that leaves before it has an answer does not learn that it was right, and is charged.
+func TestCountOfAClientThatLeft(t *testing.T) {
+	l := newLimiter(t, "9/h")
+	ctx, leave := context.WithCancel(t.Context())
+	h := counted(t, l, httplimit.Options{}, func(http.ResponseWriter, *http.Request) { leave() })
+	get(t, h, func(r *http.Request) { *r = *r.WithContext(ctx) })
+	if got := remaining(t, l); got != 8 {
+		t.Errorf("%d remain; want 8", got)
+	}
+}
+
 // A panic leaves the request charged, also if the status has not been written when it is recovered.
 func TestCountPanic(t *testing.T) {
 	l := newLimiter(t, "9/h")
@@ -255,7 +271,8 @@ func TestCountKeepsTheResponse(t *testing.T) { //nolint:gocognit // one case aft
 			_ = both.Flush()
 			_ = conn.Close()
 		case "/copy":
-			if n, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader("copied")); n != 6 || err != nil {
+			if n, err := w.(io.ReaderFrom).ReadFrom(strings.NewReader("copied")); n != 6 ||
+				err != nil {
 				t.Error(n, err)
 			}
 		}
@@ -265,7 +282,8 @@ func TestCountKeepsTheResponse(t *testing.T) { //nolint:gocognit // one case aft
 	for path, want := range map[string]string{
 		"/flush": "a", "/hijack": "HTTP/1.1 101 ", "/copy": "copied",
 	} {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp",
+			server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,25 +302,13 @@ func TestCountKeepsTheResponse(t *testing.T) { //nolint:gocognit // one case aft
 	}
 	w := httptest.NewRecorder() // which cannot be hijacked
 	counted(t, l, httplimit.Options{}, func(w http.ResponseWriter, _ *http.Request) {
-		if _, _, err := http.NewResponseController(w).Hijack(); !errors.Is(err, http.ErrNotSupported) {
+		if _, _, err := http.NewResponseController(w).Hijack(); !errors.Is(err,
+			http.ErrNotSupported) {
 			t.Error(err)
 		}
 		w.WriteHeader(http.StatusUpgradeRequired)
 	}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 	if got := remaining(t, l); got != 8 || w.Code != http.StatusUpgradeRequired {
 		t.Errorf("%d remain, want 8; status %d", got, w.Code)
-	}
-}
-
-// The key is asked for once, so that what is given back is what was taken.
-func TestCountAsksForTheKeyOnce(t *testing.T) {
-	l, asked := newLimiter(t, "1/h"), 0
-	h := counted(t, l, httplimit.Options{Key: func(*http.Request) string {
-		asked++
-		return strconv.Itoa(asked)
-	}}, func(http.ResponseWriter, *http.Request) {})
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
-	if d, err := l.Peek(t.Context(), "1"); asked != 1 || err != nil || d.Remaining != 1 {
-		t.Errorf("asked %d times, then %+v, %v", asked, d, err)
 	}
 }

@@ -69,111 +69,14 @@ func TestASlowStoreDelaysAResponseByLittle(t *testing.T) {
 	})
 }
 
-// A limit named "pause" is not taken for a pause.
-func TestLimitNamedPause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := &api{}
-		client := newClient(t, newLimiter(t, "pause=1/s"), a, httplimit.TransportOptions{})
-		for range 3 {
-			call(t.Context(), client, "http://api.example/")
-		}
-		wantCalls(t, a, "/ 0s", "/ 1s", "/ 2s")
-	})
-}
+// noBooking is a store that does not book ahead.
+type noBooking struct{ headgate.Store }
 
-// peekFails is a store whose peeks fail once begun is set.
-type peekFails struct {
-	headgate.Store
-
-	begun atomic.Bool
-	fails func(ctx context.Context) error
-}
-
-func (p *peekFails) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
-	if p.begun.Load() && r.Cost == 0 {
-		if err := p.fails(ctx); err != nil {
-			return headgate.Decision{}, err
-		}
-	}
-	return p.Store.Take(ctx, r)
-}
-
-func (p *peekFails) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
-	if p.begun.Load() && rs[len(rs)-1].Cost == 0 {
-		if err := p.fails(ctx); err != nil {
-			return err
-		}
-	}
-	return p.Store.TakeAll(ctx, rs, ds)
-}
-
-// Nothing stays charged for a request that is not sent because the store fails.
-func TestReservationIsCancelledIfThePeekFails(t *testing.T) {
-	gone := errors.New("the store is gone")
-	broken := func(context.Context) error { return gone }
-	for name, c := range map[string]struct {
-		begun bool // before the reservation, which peeks as well
-		fails func(ctx context.Context) error
-	}{
-		"booking": {true, broken},
-		"store":   {false, broken},
-		"late":    {false, func(context.Context) error { time.Sleep(5 * time.Second); return gone }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := &peekFails{Store: headgate.NewMemorySize(100), fails: c.fails}
-				limit := parse(t, "day=1/s burst 2")
-				l, err := headgate.NewLimiter(store, limit)
-				if err != nil {
-					t.Fatal(err)
-				}
-				a := &api{}
-				client := newClient(t, l, a, httplimit.TransportOptions{})
-				for range 2 {
-					call(t.Context(), client, "http://api.example/")
-				}
-				store.begun.Store(c.begun)
-				time.AfterFunc(time.Second/2, func() { store.begun.Store(true) })
-				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-				defer cancel()
-				call(ctx, client, "http://api.example/")
-				if len(a.calls) != 2 {
-					t.Errorf("calls %q", a.calls)
-				}
-				synctest.Wait()
-				defer time.Sleep(10 * time.Second) // for the answers that come late
-				d, err := store.Store.Take(t.Context(), headgate.Request{Key: "host:=api.example", Limit: limit})
-				if want := int64(time.Since(a.start) / time.Second); err != nil || d.Remaining != min(want, 2) {
-					t.Errorf("%d remain, %v; want %d", d.Remaining, err, min(want, 2))
-				}
-			})
-		})
-	}
-}
-
-// noBooking is a store that does not book ahead, and is unavailable while it fails.
-type noBooking struct {
-	headgate.Store
-
-	fails atomic.Bool
-}
-
-func (n *noBooking) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
-	switch {
-	case r.MaxWait > 0:
-		return headgate.Decision{}, headgate.ErrNoBooking
-	case n.fails.Load() && r.Limit.Name() == "api":
-		return headgate.Decision{}, errors.New("the store is gone")
-	}
-	return n.Store.Take(ctx, r)
-}
-
-func (n *noBooking) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
-	switch {
-	case rs[0].MaxWait > 0:
+func (n noBooking) TakeAll(
+	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
+) error {
+	if rs[0].MaxWait > 0 {
 		return headgate.ErrNoBooking
-	case n.fails.Load():
-		return errors.New("the store is gone")
 	}
 	return n.Store.TakeAll(ctx, rs, ds)
 }
@@ -181,23 +84,17 @@ func (n *noBooking) TakeAll(ctx context.Context, rs []headgate.Request, ds []hea
 // Over a store that does not book ahead, requests wait as over any other.
 func TestTransportWithoutBooking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &noBooking{Store: headgate.NewMemorySize(100)}
-		l, err := headgate.NewLimiter(store, parse(t, "api=1/s"))
+		l, err := headgate.NewLimiter(noBooking{headgate.NewMemorySize(100)}, parse(t, "1/s"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, observed := &api{answer: func(r *http.Request) *http.Response {
+		a := &api{answer: func(r *http.Request) *http.Response {
 			if r.URL.Path == "/pause" {
 				time.Sleep(time.Second / 2)
 			}
 			return pausing(r)
-		}}, 0
-		o := httplimit.TransportOptions{Observe: func(_ *http.Request, _ time.Duration, err error) {
-			if err != nil {
-				observed++
-			}
 		}}
-		client := newClient(t, l, a, o)
+		client := newClient(t, l, a, httplimit.TransportOptions{})
 		for range 3 {
 			call(t.Context(), client, "http://api.example/")
 		}
@@ -208,7 +105,8 @@ func TestTransportWithoutBooking(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = client.Do(r) //nolint:bodyclose // it fails
-		if late, ok := errors.AsType[*headgate.DeadlineError](err); !ok || late.Wait != time.Second {
+		if late, ok := errors.AsType[*headgate.DeadlineError](err); !ok ||
+			late.Wait != time.Second {
 			t.Errorf("a deadline before the wait is over: %v", err)
 		}
 
@@ -219,17 +117,6 @@ func TestTransportWithoutBooking(t *testing.T) {
 		call(t.Context(), client, "http://api.example/after") // the pause comes while it waits
 		all.Wait()
 		wantCalls(t, a, "/ 0s", "/ 1s", "/ 2s", "/pause 3s", "/after 33.5s")
-
-		store.fails.Store(true)
-		if got := call(t.Context(), client, "http://api.example/"); observed != 1 {
-			t.Errorf("an error of the store: %s; %d observed", got, observed)
-		}
-		time.AfterFunc(time.Second, func() { store.fails.Store(false) })
-		o.WhenStoreFails = httplimit.Open
-		open := newClient(t, l, a, o)
-		if got := call(t.Context(), open, "http://api.example/"); got != "200" || observed != 2 {
-			t.Errorf("Open: %s; %d observed", got, observed)
-		}
 	})
 }
 
@@ -245,7 +132,9 @@ func (c *counting) Take(ctx context.Context, r headgate.Request) (headgate.Decis
 	return c.Store.Take(ctx, r)
 }
 
-func (c *counting) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+func (c *counting) TakeAll(
+	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
+) error {
 	c.calls++
 	return c.Store.TakeAll(ctx, rs, ds)
 }
@@ -273,7 +162,8 @@ func TestCallsOfTheStore(t *testing.T) {
 func TestAPauseOfAnotherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, a := newLimiter(t, "1/m burst 3"), &api{answer: pausing}
-		call(t.Context(), newClient(t, l, a, httplimit.TransportOptions{}), "http://api.example/pause")
+		call(t.Context(), newClient(t, l, a, httplimit.TransportOptions{}),
+			"http://api.example/pause")
 		other := newClient(t, l, a, httplimit.TransportOptions{})
 		ctx, cancel := context.WithTimeout(t.Context(), 29*time.Second)
 		defer cancel()

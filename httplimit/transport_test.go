@@ -60,7 +60,9 @@ func reply(status int, lines ...string) *http.Response {
 }
 
 // newClient calls a through a Transport for l.
-func newClient(t testing.TB, l *headgate.Limiter, a *api, o httplimit.TransportOptions) *http.Client {
+func newClient(
+	t testing.TB, l *headgate.Limiter, a *api, o httplimit.TransportOptions,
+) *http.Client {
 	t.Helper()
 	a.start, o.Base = time.Now(), a
 	transport, err := httplimit.NewTransport(l, o)
@@ -72,7 +74,8 @@ func newClient(t testing.TB, l *headgate.Limiter, a *api, o httplimit.TransportO
 
 // call asks for url and gives the status, or the error.
 func call(ctx context.Context, client *http.Client, url string) string {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil) //nolint:gosec,nolintlint // a server of a test; gosec notices it in some runs only
+	//nolint:gosec,nolintlint // a server of a test; gosec notices it in some runs only
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err.Error()
 	}
@@ -89,7 +92,8 @@ func callEach(t *testing.T, all *sync.WaitGroup, client *http.Client, host strin
 	t.Helper()
 	for i := from; i < to; i++ {
 		all.Go(func() {
-			if got := call(t.Context(), client, fmt.Sprintf("http://%s/%d", host, i)); got != "200" {
+			if got := call(t.Context(), client,
+				fmt.Sprintf("http://%s/%d", host, i)); got != "200" {
 				t.Errorf("call %d: %s", i, got)
 			}
 		})
@@ -131,9 +135,11 @@ func TestPause(t *testing.T) {
 			return nil
 		}}
 		var told []string
-		client := newClient(t, newLimiter(t, "1/s"), a, httplimit.TransportOptions{Observe: func(r *http.Request, pause time.Duration, err error) {
-			told = append(told, fmt.Sprint(r.URL.Path, " ", pause, " ", err))
-		}})
+		client := newClient(t, newLimiter(t, "1/s"), a,
+			httplimit.TransportOptions{Observe: func(r *http.Request, pause time.Duration,
+				err error) {
+				told = append(told, fmt.Sprint(r.URL.Path, " ", pause, " ", err))
+			}})
 		if got := call(t.Context(), client, "http://api.example/0"); got != "429" {
 			t.Error(got)
 		}
@@ -179,45 +185,6 @@ func TestPauseWhileRequestsWait(t *testing.T) {
 	})
 }
 
-// Of several pauses the longest counts, and MaxPause is the longest.
-func TestSeveralPauses(t *testing.T) {
-	for _, c := range []struct {
-		asked string
-		want  string
-	}{
-		{"30 10", "30s"}, {"10 30", "30s"}, {"30 30 30", "30s"}, {"10 30 20 40 5", "40s"}, {"3600", "1m0s"}, {"0", "0s"}, {"junk", "0s"},
-	} {
-		t.Run(c.asked, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var asked []string
-				a := &api{answer: func(*http.Request) *http.Response {
-					if len(asked) == 0 {
-						return nil
-					}
-					seconds := asked[0]
-					asked = asked[1:]
-					return reply(http.StatusServiceUnavailable, "Retry-After: "+seconds)
-				}}
-				client := newClient(t, newLimiter(t, "100/s"), a, httplimit.TransportOptions{MaxPause: time.Minute})
-				// All are on their way before the first answer.
-				a.gate, asked = make(chan struct{}), strings.Fields(c.asked)
-				var all sync.WaitGroup
-				for range asked {
-					all.Go(func() { call(t.Context(), client, "http://api.example/") })
-				}
-				synctest.Wait()
-				close(a.gate)
-				all.Wait()
-				before := time.Now()
-				call(t.Context(), client, "http://api.example/")
-				if got := time.Since(before).Round(time.Millisecond).String(); got != c.want {
-					t.Errorf("a pause of %s; want %s", got, c.want)
-				}
-			})
-		})
-	}
-}
-
 // body is one that tells whether it was closed.
 type body struct {
 	io.Reader
@@ -235,7 +202,10 @@ func TestCallsFailAtOnce(t *testing.T) {
 		l := newLimiter(t, "1/m")
 		client := newClient(t, l, a, httplimit.TransportOptions{})
 		call(t.Context(), client, "http://wait.example/")
-		a.answer = func(*http.Request) *http.Response { return reply(http.StatusTooManyRequests, "Retry-After: 60") }
+		a.answer = func(*http.Request) *http.Response {
+			return reply(http.StatusTooManyRequests,
+				"Retry-After: 60")
+		}
 		call(t.Context(), client, "http://pause.example/")
 		for _, host := range []string{"wait.example", "pause.example"} {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -247,10 +217,12 @@ func TestCallsFailAtOnce(t *testing.T) {
 			before := *r
 			_, err = client.Transport.RoundTrip(r) //nolint:bodyclose // there is none
 			late, ok := errors.AsType[*headgate.DeadlineError](err)
-			if !ok || !errors.Is(err, context.DeadlineExceeded) || late.Wait.Round(time.Millisecond) != time.Minute {
+			if !ok || !errors.Is(err, context.DeadlineExceeded) ||
+				late.Wait.Round(time.Millisecond) != time.Minute {
 				t.Errorf("%s: %v", host, err)
 			}
-			if !b.closed || r.Body != before.Body || r.URL != before.URL || len(r.Header) != len(before.Header) {
+			if !b.closed || r.Body != before.Body || r.URL != before.URL ||
+				len(r.Header) != len(before.Header) {
 				t.Errorf("%s: body closed %v, request %+v", host, b.closed, r)
 			}
 			cancel()
@@ -259,55 +231,15 @@ func TestCallsFailAtOnce(t *testing.T) {
 			t.Errorf("after %s: %q", time.Since(a.start), a.calls)
 		}
 		client.Timeout = 59 * time.Second
-		if got := call(t.Context(), client, "http://wait.example/"); !strings.Contains(got, "is in 1m0s, after the deadline") {
+		if got := call(t.Context(), client, "http://wait.example/"); !strings.Contains(got,
+			"is in 1m0s, after the deadline") {
 			t.Errorf("by the timeout of the client: %s", got)
 		}
 		client.Timeout = 0
 		a.answer = nil
-		if call(t.Context(), client, "http://wait.example/"); time.Since(a.start).Round(time.Millisecond) != time.Minute {
+		if call(t.Context(), client,
+			"http://wait.example/"); time.Since(a.start).Round(time.Millisecond) != time.Minute {
 			t.Errorf("the next call was made after %s", time.Since(a.start))
-		}
-	})
-}
-
-// Who gives up during a pause leaves the line, and closes the body; those behind go on.
-func TestGivingUpDuringPause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := &api{answer: func(r *http.Request) *http.Response {
-			if r.URL.Path == "/0" {
-				return reply(http.StatusTooManyRequests, "Retry-After: 30")
-			}
-			return nil
-		}}
-		client := newClient(t, newLimiter(t, "1/s"), a, httplimit.TransportOptions{})
-		call(t.Context(), client, "http://api.example/0")
-		ctx, cancel := context.WithCancel(t.Context())
-		bodies := make([]body, 3)
-		var all sync.WaitGroup
-		for i := range bodies { // first, third and last of the line
-			all.Go(func() {
-				r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://api.example/", &bodies[i])
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if _, err := client.Transport.RoundTrip(r); !errors.Is(err, context.Canceled) { //nolint:bodyclose // there is none
-					t.Error(err)
-				}
-			})
-			synctest.Wait()
-			if i < 2 {
-				callEach(t, &all, client, "api.example", i+1, i+2)
-			}
-		}
-		time.Sleep(7 * time.Second)
-		cancel()
-		all.Wait()
-		wantCalls(t, a, "/0 0s", "/1 30s", "/2 31s")
-		for i := range bodies {
-			if !bodies[i].closed {
-				t.Errorf("body %d is open", i)
-			}
 		}
 	})
 }
@@ -322,12 +254,18 @@ func TestCostOfCalls(t *testing.T) {
 			return nil
 		}}
 		costs := map[string]int64{"/five": 5, "/free": 0, "/unknown": -1, "/pause": 0, "/much": 11}
-		client := newClient(t, newLimiter(t, "10/10s"), a, httplimit.TransportOptions{Cost: func(r *http.Request) int64 { return costs[r.URL.Path] }})
-		for _, path := range []string{"/five", "/five", "/free", "/five", "/unknown", "/pause", "/free"} {
+		client := newClient(t, newLimiter(t, "10/10s"), a,
+			httplimit.TransportOptions{
+				Cost: func(r *http.Request) int64 { return costs[r.URL.Path] },
+			})
+		for _, path := range []string{"/five", "/five", "/free", "/five", "/unknown", "/pause",
+			"/free"} {
 			call(t.Context(), client, "http://api.example"+path)
 		}
-		wantCalls(t, a, "/five 0s", "/five 0s", "/free 0s", "/five 5s", "/unknown 6s", "/pause 6s", "/free 36s")
-		if got := call(t.Context(), client, "http://api.example/much"); !strings.Contains(got, "cost is 11; want at most 10") {
+		wantCalls(t, a, "/five 0s", "/five 0s", "/free 0s", "/five 5s", "/unknown 6s", "/pause 6s",
+			"/free 36s")
+		if got := call(t.Context(), client, "http://api.example/much"); !strings.Contains(got,
+			"cost is 11; want at most 10") {
 			t.Error(got)
 		}
 	})
@@ -349,11 +287,13 @@ func TestStoreOfCallsFails(t *testing.T) {
 				return nil
 			}}
 			var observed int
-			client := newClient(t, l, a, httplimit.TransportOptions{WhenStoreFails: mode, Observe: func(_ *http.Request, _ time.Duration, err error) {
-				if err != nil {
-					observed++
-				}
-			}})
+			client := newClient(t, l, a,
+				httplimit.TransportOptions{WhenStoreFails: mode,
+					Observe: func(_ *http.Request, _ time.Duration, err error) {
+						if err != nil {
+							observed++
+						}
+					}})
 			call(t.Context(), client, "http://api.example/pause")
 			store.fails = true
 			got := call(t.Context(), client, "http://api.example/")
@@ -367,7 +307,8 @@ func TestStoreOfCallsFails(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if got := call(ctx, client, "http://api.example/"); !strings.Contains(got, "context canceled") {
+			if got := call(ctx, client, "http://api.example/"); !strings.Contains(got,
+				"context canceled") {
 				t.Error(got)
 			}
 		})
@@ -382,7 +323,8 @@ func TestOpenIsNoWayAroundLimits(t *testing.T) {
 		Cost:           func(r *http.Request) int64 { return r.ContentLength },
 	})
 	post := func(ctx context.Context, n int) error {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://api.example/", strings.NewReader(strings.Repeat("x", n)))
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://api.example/",
+			strings.NewReader(strings.Repeat("x", n)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -419,7 +361,9 @@ func (f *failing) Take(ctx context.Context, r headgate.Request) (headgate.Decisi
 	return f.Store.Take(ctx, r)
 }
 
-func (f *failing) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+func (f *failing) TakeAll(
+	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
+) error {
 	if f.fails {
 		return errors.New("the store is gone")
 	}
@@ -433,14 +377,29 @@ func TestTransportErrors(t *testing.T) {
 		o    httplimit.TransportOptions
 		want string
 	}{
-		{nil, httplimit.TransportOptions{}, "headgate: limiter is nil; want one made by headgate.NewLimiter"},
-		{l, httplimit.TransportOptions{MaxPause: -time.Second}, "headgate: MaxPause is -1s; want more than 0 and at most a year, or 0 for an hour"},
-		{l, httplimit.TransportOptions{MaxPause: 366 * 24 * time.Hour}, "headgate: MaxPause is 8784h0m0s; want more than 0 and at most a year, or 0 for an hour"},
-		{l, httplimit.TransportOptions{Permits: newPermits(t, concurrency.NewMemory(), 1, time.Second)}, "headgate: Period is 0s; want more than 0 and at most a year with Permits, or 0 without"},
-		{l, httplimit.TransportOptions{Permits: newPermits(t, concurrency.NewMemory(), 1, time.Second), Period: 2 * time.Second}, "headgate: Permits is a limiter with a TTL of 1s; want a TTL of at least the Period, because a request without a response keeps its permit"},
-		{l, httplimit.TransportOptions{Tokens: &httplimit.TokenCost{Estimate: 1}}, "headgate: Tokens is {Estimate:1 Input:0 Output:0 Cached:0}; want an Estimate of at least 1, and weights from 0 to 1,000,000, one of them above 0"},
-		{l, httplimit.TransportOptions{WhenStoreFails: 3}, "headgate: WhenStoreFails is 3; want Closed or Open"},
-		{l, httplimit.TransportOptions{Period: time.Second}, "headgate: Period is 1s; want more than 0 and at most a year with Permits, or 0 without"},
+		{nil, httplimit.TransportOptions{},
+			"headgate: limiter is nil; want one made by headgate.NewLimiter"},
+		{l, httplimit.TransportOptions{MaxPause: -time.Second},
+			"headgate: MaxPause is -1s; want more than 0 and at most a year, or 0 for an hour"},
+		{l, httplimit.TransportOptions{MaxPause: 366 * 24 * time.Hour},
+			"headgate: MaxPause is 8784h0m0s; want more than 0 and at most a year, or 0 for an " +
+				"hour"},
+		{l, httplimit.TransportOptions{Permits: newPermits(t, concurrency.NewMemory(), 1,
+			time.Second)},
+			"headgate: Period is 0s; want more than 0 and at most a year with Permits, or 0 " +
+				"without"},
+		{l, httplimit.TransportOptions{Permits: newPermits(t, concurrency.NewMemory(), 1,
+			time.Second), Period: 2 * time.Second},
+			"headgate: Permits is a limiter with a TTL of 1s; want a TTL of at least the " +
+				"Period, because a request without a response keeps its permit"},
+		{l, httplimit.TransportOptions{Tokens: &httplimit.TokenCost{Estimate: 1}},
+			"headgate: Tokens is {Estimate:1 Input:0 Output:0 Cached:0}; want an Estimate of at " +
+				"least 1, and weights from 0 to 1,000,000, one of them above 0"},
+		{l, httplimit.TransportOptions{WhenStoreFails: 3},
+			"headgate: WhenStoreFails is 3; want Closed or Open"},
+		{l, httplimit.TransportOptions{Period: time.Second},
+			"headgate: Period is 1s; want more than 0 and at most a year with Permits, or 0 " +
+				"without"},
 	} {
 		if _, err := httplimit.NewTransport(c.l, c.o); err == nil || err.Error() != c.want {
 			t.Errorf("error %v; want %s", err, c.want)
@@ -500,19 +459,24 @@ func TestTransportMeetsMiddleware(t *testing.T) {
 	} {
 		t.Run(texts, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := protect(t, newLimiter(t, strings.Split(texts, ", ")...), httplimit.Options{})
-				transport, err := httplimit.NewTransport(newLimiter(t, "1000/s"), httplimit.TransportOptions{Base: serverOf{server}})
+				server := protect(t, newLimiter(t, strings.Split(texts, ", ")...),
+					httplimit.Options{})
+				transport, err := httplimit.NewTransport(newLimiter(t, "1000/s"),
+					httplimit.TransportOptions{Base: serverOf{server}})
 				if err != nil {
 					t.Fatal(err)
 				}
 				client, begun, refused := &http.Client{Transport: transport}, time.Now(), 0
 				for range 40 {
-					if got := call(t.Context(), client, "http://api.example/"); !strings.HasSuffix(got, "200") {
+					if got := call(t.Context(), client,
+						"http://api.example/"); !strings.HasSuffix(got, "200") {
 						refused++
 					}
 				}
-				if took := time.Since(begun).Round(time.Second); took != want.took || refused != want.refused {
-					t.Errorf("%d refused, in %s; want %d in %s", refused, took, want.refused, want.took)
+				if took := time.Since(begun).Round(time.Second); took != want.took ||
+					refused != want.refused {
+					t.Errorf("%d refused, in %s; want %d in %s", refused, took, want.refused,
+						want.took)
 				}
 			})
 		})

@@ -19,7 +19,8 @@ func TestLeastRights(t *testing.T) {
 	if _, err := server.Do(t.Context(), documentedUser(t)...); err != nil {
 		t.Fatal(err)
 	}
-	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "headgate", Password: "secret"})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "headgate",
+		Password: "secret"})
 	t.Cleanup(func() { _ = client.Close() })
 	open := func(t *testing.T) *redisstore.Store {
 		t.Helper()
@@ -29,8 +30,9 @@ func TestLeastRights(t *testing.T) {
 		}
 		return s
 	}
-	limittest.Vectors(t, open(t)) // all commands of all scripts; there is no need of the rest of the suite
-	for range 20 {                // by the server's clock, which may leave the expiry
+	// all commands of all scripts; there is no need of the rest of the suite
+	limittest.Vectors(t, open(t))
+	for range 20 { // by the server's clock, which may leave the expiry
 		take(t, open(t), headgate.Request{Key: "k", Limit: parse(t, "1000/m"), Cost: 1})
 	}
 	limittest.RunPermits(t, func(t *testing.T) concurrency.Store { return open(t) })
@@ -50,7 +52,8 @@ func TestLeastRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = stranger.Take(t.Context(), headgate.Request{Key: "k", Limit: parse(t, "1/s"), Cost: 1})
-	if err == nil || !strings.Contains(err.Error(), "NOPERM") || !strings.Contains(err.Error(), `on keys that begin with "other:"`) {
+	if err == nil || !strings.Contains(err.Error(), "NOPERM") ||
+		!strings.Contains(err.Error(), `on keys that begin with "other:"`) {
 		t.Errorf("another prefix: %v, want NOPERM, and the prefix", err)
 	}
 
@@ -60,7 +63,9 @@ func TestLeastRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer elsewhere.Close()
-	if err := elsewhere.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "'select'") || !strings.Contains(err.Error(), "SELECT if the database is not 0") {
+	if err := elsewhere.Ping(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "'select'") ||
+		!strings.Contains(err.Error(), "SELECT if the database is not 0") {
 		t.Errorf("another database: %v, want NOPERM, and SELECT", err)
 	}
 	if _, err := server.Do(t.Context(), "ACL", "SETUSER", "headgate", "+select"); err != nil {

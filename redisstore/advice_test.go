@@ -10,21 +10,41 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-// An error of a server that does not fit the URL says which one does.
-func TestErrorsNameTheURLThatFits(t *testing.T) {
+// An error of a server says what to do, such as which URL fits.
+func TestErrorsSayWhatToDo(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	start := func(args ...string) string { return redistest.Start(t, args...).Addr }
+	locked := start("--requirepass", "secret")
 	for _, c := range []struct {
 		name, url, keys, want string
 	}{
-		{"a node of a Cluster", "redis://" + cluster.Addrs[0], "a", "; this is a Cluster: use redis+cluster://"}, // "a" is on another node
-		{"a single server", "redis+cluster://" + start(), "a", "ERR This instance has cluster support disabled; this server is not a Cluster: use redis://"},
-		{"a server that is no Sentinel", "redis+sentinel://" + start() + "/m", "a", "ERR unknown command 'sentinel'; this is not a Sentinel: use redis:// or redis+cluster://"},
-		{"no EVALSHA", "redis://" + start("--rename-command", "EVALSHA", ""), "a", "; the server, or a proxy in front of it, does not have this command: enable EVALSHA and EVAL"},
-		{"no EVAL", "redis://" + start("--rename-command", "EVAL", ""), "a", "; the server, or a proxy in front of it, does not have this command: enable EVALSHA and EVAL"},
-		{"no MGET", "redis://" + start("--rename-command", "MGET", ""), "a b", "; the server does not let scripts call one of EVALSHA, EVAL, MGET, EXISTS, GET, SET, SETRANGE, PTTL, DEL and TIME: allow them"},
+		// "a" is on another node
+		{"a node of a Cluster", "redis://" + cluster.Addrs[0], "a",
+			"; this is a Cluster: use redis+cluster://"},
+		{"a single server", "redis+cluster://" + start(), "a",
+			"ERR This instance has cluster support disabled; this server is not a Cluster: use " +
+				"redis://"},
+		{"a server that is no Sentinel", "redis+sentinel://" + start() + "/m", "a",
+			"ERR unknown command 'sentinel'; this is not a Sentinel: use redis:// or " +
+				"redis+cluster://"},
+		{"no EVALSHA", "redis://" + start("--rename-command", "EVALSHA", ""), "a",
+			"; the server, or a proxy in front of it, does not have this command: enable EVALSHA " +
+				"and EVAL"},
+		{"no EVAL", "redis://" + start("--rename-command", "EVAL", ""), "a",
+			"; the server, or a proxy in front of it, does not have this command: enable EVALSHA " +
+				"and EVAL"},
+		{"no MGET", "redis://" + start("--rename-command", "MGET", ""), "a b",
+			"; the server does not let scripts call one of EVALSHA, EVAL, MGET, EXISTS, GET, " +
+				"SET, SETRANGE, PTTL, DEL and TIME: allow them"},
+		{"not there", "redis://" + unused(t), "a", "connection refused"},
+		{"no password", "redis://" + locked, "a", "; the server wants a password"},
+		{"wrong password", "redis://:wrong@" + locked, "a", "WRONGPASS"},
+		{"read-only", "redis://" + start("--replicaof", "127.0.0.1", "1"), "a", "READONLY"},
+		{"out of memory", "redis://" + start("--maxmemory", "1"), "a", "OOM"},
 	} {
-		t.Run(c.name, func(t *testing.T) { checkAdvice(t, c.url+redistest.Patient, c.keys, c.want) })
+		t.Run(c.name, func(t *testing.T) {
+			checkAdvice(t, c.url+redistest.Patient, c.keys, c.want)
+		})
 	}
 }
 
@@ -40,7 +60,8 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		if err := s.Ping(t.Context()); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "; ") {
+		if err := s.Ping(t.Context()); !errors.Is(err, errors.ErrUnsupported) ||
+			!strings.Contains(err.Error(), "; ") {
 			t.Errorf("%s: %v; want an ErrUnsupported with advice", url, err)
 		}
 	}
@@ -50,7 +71,8 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 	}
 	defer s.Close()
 	for _, err := range s.Scan(t.Context(), "*") {
-		if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "the address of each server") {
+		if !errors.Is(err, errors.ErrUnsupported) ||
+			!strings.Contains(err.Error(), "the address of each server") {
 			t.Errorf("keys behind a proxy: %v", err)
 		}
 	}
@@ -62,9 +84,14 @@ func TestErrorsNameTLS(t *testing.T) {
 	for _, c := range []struct {
 		name, url, want string
 	}{
-		{"plain to TLS", "redis://" + withTLS.Addr + redistest.Patient, "; the connection was closed; if this happens on every call, write rediss instead of redis in the URL for a port with TLS, or connect to Redis directly if a proxy such as twemproxy refuses HELLO or scripts"},
-		{"TLS to plain", "rediss://" + redistest.Start(t).Addr, "redis instead of rediss in the URL"},
-		{"an authority that is not known", "rediss://" + withTLS.Addr + redistest.Patient, "; set SSL_CERT_FILE to the file with the server's CA certificate, or set TLSConfig"},
+		{"plain to TLS", "redis://" + withTLS.Addr + redistest.Patient,
+			"; the connection was closed; if this happens on every call, write rediss instead of " +
+				"redis in the URL for a port with TLS, or connect to Redis directly if a proxy " +
+				"such as twemproxy refuses HELLO or scripts"},
+		{"TLS to plain", "rediss://" + redistest.Start(t).Addr,
+			"redis instead of rediss in the URL"},
+		{"an authority that is not known", "rediss://" + withTLS.Addr + redistest.Patient,
+			"; set SSL_CERT_FILE to the file with the server's CA certificate, or set TLSConfig"},
 	} {
 		t.Run(c.name, func(t *testing.T) { checkAdvice(t, c.url, "a", c.want) })
 	}
@@ -84,7 +111,9 @@ func checkAdvice(t *testing.T, url, keys, want string) {
 		rs = append(rs, headgate.Request{Key: key, Limit: parse(t, "10/s"), Cost: 1})
 	}
 	err = s.TakeAll(t.Context(), rs, make([]headgate.Decision, len(rs)))
-	if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n\x05") || strings.Contains(err.Error(), "beginning with") {
+	if err == nil || !strings.Contains(err.Error(), want) ||
+		strings.ContainsAny(err.Error(), "\n\x05") ||
+		strings.Contains(err.Error(), "beginning with") {
 		t.Errorf("error %v\nwant one line with %q, without arguments", err, want)
 	}
 }

@@ -6,37 +6,19 @@ package redisstore
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/redisscript"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
-
-// BenchmarkTake measures a lone caller, with and without a context that can end.
-func BenchmarkTake(b *testing.B) {
-	s, r := loneCaller(b)
-	cancellable, cancel := context.WithCancel(b.Context())
-	defer cancel()
-	for name, ctx := range map[string]context.Context{"background": context.Background(), "cancellable": cancellable} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := s.Take(ctx, r); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
 
 // A decision for a lone caller takes seven allocations: two for the key, one for the goroutine, one
 // for the command, and three in which the client checks its connection.
 func TestAllocations(t *testing.T) {
 	s, r := loneCaller(t)
-	for name, ctx := range map[string]context.Context{"background": context.Background(), "cancellable": t.Context()} {
+	for name, ctx := range map[string]context.Context{"background": context.Background(),
+		"cancellable": t.Context()} {
 		n := testing.AllocsPerRun(500, func() {
 			if _, err := s.Take(ctx, r); err != nil {
 				t.Fatal(err)
@@ -45,18 +27,6 @@ func TestAllocations(t *testing.T) {
 		if n > 8 { // a pool may be emptied meanwhile
 			t.Errorf("%s: %v allocations; want 7", name, n)
 		}
-	}
-}
-
-// Hooks of the client, which may print commands, see the key and the requests.
-func TestCommandsCanBePrinted(t *testing.T) {
-	s, r := loneCaller(t)
-	b := newBatch()
-	b.add(s.newCall([]headgate.Request{r}, charge))
-	b.prepare(0)
-	redisscript.Send(t.Context(), s.client, &b.run)
-	if text := b.run.String(); !strings.Contains(text, " 1 hg:{user:1}:1000000/s ") || strings.Contains(text, "0xc") {
-		t.Errorf("printed as %q", text)
 	}
 }
 

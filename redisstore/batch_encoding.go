@@ -222,14 +222,20 @@ func appendLimit(p []byte, l headgate.Limit, now int64) []byte {
 // The sizes of an answer and the clock, in batch.lua.
 const answerSize, clockSize = 21, 7
 
-func (b *batch) answerSize() (size int) {
-	for _, c := range b.calls {
-		size += answerSize * len(c.requests)
-	}
+func (b *batch) answerSize() int {
+	size := answerSize * b.size()
 	if b.set&slowPath != 0 {
 		size += clockSize
 	}
 	return size
+}
+
+// size returns the number of requests.
+func (b *batch) size() (n int) {
+	for _, c := range b.calls {
+		n += len(c.requests)
+	}
+	return n
 }
 
 // needsSlowPath reports whether the script met a state that only the slow path decides: then

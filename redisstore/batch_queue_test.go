@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,17 +26,22 @@ func TestLeaving(t *testing.T) {
 	<-h.arrived
 	waiting := ask(ctx, s, r)
 	cancel()
-	if a := <-underWay; !errors.Is(a.err, context.Canceled) || errors.Is(a.err, redisstore.ErrNotSent) || a.err.Error() != "redisstore: context canceled" {
+	if a := <-underWay; !errors.Is(a.err, context.Canceled) ||
+		errors.Is(a.err, redisstore.ErrNotSent) || a.err.Error() != "redisstore: context canceled" {
 		t.Errorf("under way: %v", a.err)
 	}
-	if a := <-waiting; !errors.Is(a.err, context.Canceled) || !errors.Is(a.err, redisstore.ErrNotSent) || a.err.Error() != "redisstore: context canceled; the request was not sent" {
+	if a := <-waiting; !errors.Is(a.err, context.Canceled) ||
+		!errors.Is(a.err, redisstore.ErrNotSent) ||
+		a.err.Error() != "redisstore: context canceled; the request was not sent" {
 		t.Errorf("waiting: %v", a.err)
 	}
 	close(h.free)
 	if d := take(t, s, r); d.Remaining != 3 {
-		t.Errorf("%d are left of 5 after one that was sent, one that was not and one more", d.Remaining)
+		t.Errorf("%d are left of 5 after one that was sent, one that was not and one more",
+			d.Remaining)
 	}
-	if got := s.Stats(); got.NotSent != 1 || got.Unanswered != 1 || got.Waiting != 0 || got.Callers != 3 || got.Requests != 2 {
+	if got := s.Stats(); got.NotSent != 1 || got.Unanswered != 1 || got.Waiting != 0 ||
+		got.Callers != 3 || got.Requests != 2 {
 		t.Errorf("stats %+v", got)
 	}
 }
@@ -128,28 +132,6 @@ func TestLateBatches(t *testing.T) {
 	until(t, "no sender is left", func() bool { return s.Idle("k") })
 	if d := take(t, s, r); d.Remaining != 41 {
 		t.Errorf("%d are left of 50 after nine", d.Remaining)
-	}
-}
-
-// A call that a full queue rejects still notices a late trip, and those that wait are sent.
-func TestFullQueueNoticesALateTrip(t *testing.T) {
-	client := newClient(t)
-	s := patient(t, client, redisstore.Options{Queue: 1})
-	r := headgate.Request{Key: "k", Limit: parse(t, "50/h"), Cost: 1}
-	h := holdUp(client)
-	answers := []<-chan answer{ask(t.Context(), s, r)}
-	<-h.arrived
-	answers = append(answers, ask(t.Context(), s, r))
-	s.SetPatience(0)
-	if _, err := s.Take(t.Context(), r); !errors.Is(err, redisstore.ErrBusy) {
-		t.Errorf("one more than the queue holds: %v", err)
-	}
-	<-h.arrived
-	close(h.free)
-	for i := range answers {
-		if a := <-answers[i]; a.err != nil {
-			t.Error(a.err)
-		}
 	}
 }
 
@@ -271,7 +253,8 @@ func TestOrderOverANetwork(t *testing.T) {
 	byKey := make(map[string][]<-chan answer)
 	for range 4000 {
 		key := strconv.Itoa(int(random.ExpFloat64() * 20))
-		byKey[key] = append(byKey[key], ask(t.Context(), s, headgate.Request{Key: key, Limit: limit, Cost: 1}))
+		byKey[key] = append(byKey[key],
+			ask(t.Context(), s, headgate.Request{Key: key, Limit: limit, Cost: 1}))
 	}
 	for key, answers := range byKey {
 		for i := range answers {
@@ -285,24 +268,43 @@ func TestOrderOverANetwork(t *testing.T) {
 	}
 }
 
-// A group that its second key denies refunds the first, though the queue of that is full by then.
-func TestGivingBackToAFullQueue(t *testing.T) {
-	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": sharedServer(t).Addr, "b": redistest.Start(t).Addr}})
+// twoServers returns a store of two servers, whose queues have room for one, and two requests at
+// 5/h, each of a key on another server. The calls for both are held up from now on.
+func twoServers(
+	t *testing.T, rs ...headgate.Request,
+) (*redisstore.Store, *gated, []headgate.Request) {
+	t.Helper()
+	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{
+		"a": sharedServer(t).Addr, "b": redistest.Start(t).Addr,
+	}})
 	t.Cleanup(func() { _ = client.Close() })
 	s := patient(t, client, redisstore.Options{Queue: 1})
-	limit := parse(t, "5/h")
-	rs := []headgate.Request{{Key: "{1}", Limit: limit, Cost: 1}, {Key: "{2}", Limit: limit, Cost: 5}}
-	for i := 3; s.SameQueue(rs[0].Key, rs[1].Key); i++ {
+	g := &gated{keys: map[string]chan struct{}{}, held: make(chan string, 100)}
+	rs[0].Key = "{0}"
+	for i := 1; rs[1].Key == "" || s.SameQueue(rs[0].Key, rs[1].Key); i++ {
 		rs[1].Key = "{" + strconv.Itoa(i) + "}"
 	}
-	take(t, s, headgate.Request{Key: rs[0].Key, Limit: limit}) // both servers know the script now
-	take(t, s, rs[1])
-	g := &gated{keys: map[string]chan struct{}{}, held: make(chan string, 100)}
-	for _, r := range rs {
-		g.keys[s.Name(r.Key, limit)] = make(chan struct{})
+	for i := range rs {
+		rs[i].Limit = parse(t, "5/h")
+		name := s.Name(rs[i].Key, rs[i].Limit)
+		g.keys[name] = make(chan struct{})
+		take(t, s, headgate.Request{Key: rs[i].Key, Limit: rs[i].Limit}) // it knows the script now
+		until(t, "the queue is idle", func() bool { return s.Idle(name) })
 	}
 	client.AddHook(g)
-	first, second := g.keys[s.Name(rs[0].Key, limit)], g.keys[s.Name(rs[1].Key, limit)]
+	return s, g, rs
+}
+
+// gate lets the calls of r go.
+func (g *gated) gate(s *redisstore.Store, r headgate.Request) chan struct{} {
+	return g.keys[s.Name(r.Key, r.Limit)]
+}
+
+// A group that its second key denies refunds the first, though the queue of that is full by then.
+func TestGivingBackToAFullQueue(t *testing.T) {
+	s, g, rs := twoServers(t, headgate.Request{Cost: 1}, headgate.Request{Cost: 1})
+	rs[1].Cost = 6 // more than there is
+	first, second := g.gate(s, rs[0]), g.gate(s, rs[1])
 	group := ask(t.Context(), s, rs...)
 	<-g.held
 	first <- struct{}{}
@@ -326,32 +328,17 @@ func TestGivingBackToAFullQueue(t *testing.T) {
 	}
 }
 
-// Forced requests over several servers are all sent, or none, and the error says which: if the first
-// queue is full, none is charged; if the second server hangs, the first is charged.
+// Forced requests over several servers are all sent, or none, and the error says which: if the
+// first queue is full, none is charged; if the second server hangs, the first is charged.
 func TestForcedOverServersThatFail(t *testing.T) {
-	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": sharedServer(t).Addr, "b": redistest.Start(t).Addr}})
-	t.Cleanup(func() { _ = client.Close() })
-	s := patient(t, client, redisstore.Options{Queue: 1})
-	limit := parse(t, "5/h")
-	rs := []headgate.Request{{Key: "{1}", Limit: limit, Cost: 1, Force: true}, {Key: "{2}", Limit: limit, Cost: 1, Force: true}}
-	for i := 3; s.SameQueue(rs[0].Key, rs[1].Key); i++ {
-		rs[1].Key = "{" + strconv.Itoa(i) + "}"
-	}
-	for _, r := range rs {
-		r.Cost = 0
-		take(t, s, r) // both servers know the script now
-		until(t, "the queue is idle", func() bool { return s.Idle(s.Name(r.Key, limit)) })
-	}
-	g := &gated{keys: map[string]chan struct{}{}, held: make(chan string, 100)}
-	for _, r := range rs {
-		g.keys[s.Name(r.Key, limit)] = make(chan struct{})
-	}
-	client.AddHook(g)
-	first, second := g.keys[s.Name(rs[0].Key, limit)], g.keys[s.Name(rs[1].Key, limit)]
+	r := headgate.Request{Cost: 1, Force: true}
+	s, g, rs := twoServers(t, r, r)
+	first, second := g.gate(s, rs[0]), g.gate(s, rs[1])
 	full := []<-chan answer{ask(t.Context(), s, rs[0])}
 	<-g.held
 	full = append(full, ask(t.Context(), s, rs[0]))
-	if err := s.TakeAll(t.Context(), rs, make([]headgate.Decision, 2)); !errors.Is(err, redisstore.ErrBusy) {
+	if err := s.TakeAll(t.Context(), rs, make([]headgate.Decision, 2)); !errors.Is(err,
+		redisstore.ErrBusy) {
 		t.Errorf("the first queue is full: %v", err)
 	}
 	close(first)
@@ -361,7 +348,8 @@ func TestForcedOverServersThatFail(t *testing.T) {
 		}
 	}
 	hung := ask(t.Context(), s, rs[1])
-	until(t, "the second is asked", func() bool { return <-g.held == s.Name(rs[1].Key, limit) })
+	name := s.Name(rs[1].Key, rs[1].Limit)
+	until(t, "the second is asked", func() bool { return <-g.held == name })
 	ctx, cancel := context.WithCancel(t.Context())
 	both := ask(ctx, s, rs...)
 	until(t, "the first is charged", func() bool {
@@ -369,7 +357,7 @@ func TestForcedOverServersThatFail(t *testing.T) {
 			return false
 		}
 		// While the first waits, it fills its queue, and the peek is refused.
-		d, err := s.Take(t.Context(), headgate.Request{Key: rs[0].Key, Limit: limit})
+		d, err := s.Take(t.Context(), headgate.Request{Key: rs[0].Key, Limit: rs[0].Limit})
 		return err == nil && d.Remaining == 2
 	})
 	cancel()
@@ -390,7 +378,8 @@ func TestGroupNotSent(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	limit := parse(t, "5/h")
-	err := s.TakeAll(ctx, []headgate.Request{{Key: "a", Limit: limit, Cost: 1}, {Key: "b", Limit: limit, Cost: 1}}, make([]headgate.Decision, 2))
+	err := s.TakeAll(ctx, []headgate.Request{{Key: "a", Limit: limit, Cost: 1},
+		{Key: "b", Limit: limit, Cost: 1}}, make([]headgate.Decision, 2))
 	if !errors.Is(err, redisstore.ErrNotSent) {
 		t.Errorf("error %v", err)
 	}
@@ -425,38 +414,5 @@ func TestSilentShard(t *testing.T) {
 	}
 	if answered == 0 || answered == 40 {
 		t.Errorf("%d of 40 keys are on the server that answers", answered)
-	}
-}
-
-// A hook of the client that panics, or ends its goroutine, becomes the error of all calls of the
-// trip, and the queue goes on.
-func TestPanickingHook(t *testing.T) {
-	for want, exits := range map[string]bool{"panicked: hook": false, "ended its goroutine": true} {
-		client := newClient(t)
-		s := patient(t, client, redisstore.Options{})
-		r := headgate.Request{Key: "k", Limit: parse(t, "50/h"), Cost: 1}
-		take(t, s, r)
-		until(t, "the queue is idle", func() bool { return s.Idle("k") })
-		h := holdUp(client)
-		answers := []<-chan answer{ask(context.Background(), s, r)}
-		<-h.arrived
-		for range 3 {
-			answers = append(answers, ask(t.Context(), s, r))
-		}
-		h.panics.Store(!exits)
-		h.exits.Store(exits)
-		h.free <- struct{}{}
-		if a := <-answers[0]; a.err == nil || !strings.Contains(a.err.Error(), want) {
-			t.Errorf("the caller of the trip: %+v", a)
-		}
-		h.panics.Store(false)
-		h.exits.Store(false)
-		close(h.free)
-		for i := range answers[1:] {
-			if a := <-answers[i+1]; a.err != nil {
-				t.Errorf("caller %d: %+v", i, a)
-			}
-		}
-		until(t, "the queue is idle", func() bool { return s.Idle("k") })
 	}
 }

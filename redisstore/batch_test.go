@@ -27,7 +27,8 @@ func TestBatch(t *testing.T) {
 	}
 	close(h.free)
 	for i := range answers {
-		if a := <-answers[i]; a.err != nil || a.ds[0].Allowed() != (i < 5) || a.ds[0].Remaining != max(4-int64(i), 0) {
+		if a := <-answers[i]; a.err != nil || a.ds[0].Allowed() != (i < 5) ||
+			a.ds[0].Remaining != max(4-int64(i), 0) {
 			t.Errorf("caller %d: %+v", i, a)
 		}
 	}
@@ -42,12 +43,15 @@ func TestBatchesAgree(t *testing.T) {
 	for name, client := range map[string]redis.UniversalClient{
 		"single":  newClient(t),
 		"cluster": newCluster(t),
-		"ring":    redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": sharedServer(t).Addr, "b": redistest.Start(t).Addr}}),
+		"ring": redis.NewRing(&redis.RingOptions{Addrs: map[string]string{
+			"a": sharedServer(t).Addr, "b": redistest.Start(t).Addr,
+		}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Cleanup(func() { _ = client.Close() })
 			s := patient(t, client, redisstore.Options{})
-			take(t, s, headgate.Request{Key: "k", Limit: parse(t, "9/s"), Cost: 1}) // the client knows the servers now
+			// the client knows the servers now
+			take(t, s, headgate.Request{Key: "k", Limit: parse(t, "9/s"), Cost: 1})
 			h := holdUp(client)
 			for seed := range uint64(8) {
 				if agree(t, s, h, seed); t.Failed() {
@@ -66,7 +70,8 @@ func agree(t *testing.T, s *redisstore.Store, h *held, seed uint64) {
 	name := strconv.FormatUint(seed, 36)
 	keys := []string{name, "{" + name, name + "}", "%" + name}
 	var limits []headgate.Limit
-	for _, text := range []string{"7/3s", "5/2s stepped", "6/s fixed-window", "8/2s sliding-window", "9/s sliding-log", "a=4/s", "a=5/2s"} {
+	for _, text := range []string{"7/3s", "5/2s stepped", "6/s fixed-window", "8/2s sliding-window",
+		"9/s sliding-log", "a=4/s", "a=5/2s"} {
 		limits = append(limits, parse(t, text))
 	}
 	at := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -99,12 +104,15 @@ func agree(t *testing.T, s *redisstore.Store, h *held, seed uint64) {
 }
 
 // group is of one key, and of one to three limits of different names.
-func group(random *rand.Rand, keys []string, limits []headgate.Limit, at time.Time) []headgate.Request {
+func group(
+	random *rand.Rand, keys []string, limits []headgate.Limit, at time.Time,
+) []headgate.Request {
 	key := keys[random.IntN(len(keys))]
 	var rs []headgate.Request
 	for _, i := range random.Perm(len(limits))[:1+random.IntN(3)] {
 		r := headgate.Request{Key: key, Limit: limits[i], Cost: random.Int64N(5) - 1, At: at}
-		if !slices.ContainsFunc(rs, func(o headgate.Request) bool { return o.Limit.ID() == r.Limit.ID() }) {
+		if !slices.ContainsFunc(rs,
+			func(o headgate.Request) bool { return o.Limit.ID() == r.Limit.ID() }) {
 			rs = append(rs, r)
 		}
 	}
@@ -122,8 +130,10 @@ func TestForeignValues(t *testing.T) {
 	client.SAdd(t.Context(), at("set"), "member")
 	keys := []string{"first", "word", "set", "good"}
 	want := map[string]string{
-		"word": `redisstore: BADSTATE the value of "TestForeignValues:{word}:5/h" is not a state of this limit; choose another prefix, or delete the key`,
-		"set":  `redisstore: WRONGTYPE the value of "TestForeignValues:{set}:5/h" is not a string; another program uses the key: choose another prefix`,
+		"word": `redisstore: BADSTATE the value of "TestForeignValues:{word}:5/h" is not a state ` +
+			"of this limit; choose another prefix, or delete the key",
+		"set": `redisstore: WRONGTYPE the value of "TestForeignValues:{set}:5/h" is not a ` +
+			"string; another program uses the key: choose another prefix",
 	}
 	h := holdUp(client)
 	answers := map[string][]<-chan answer{}
@@ -140,13 +150,15 @@ func TestForeignValues(t *testing.T) {
 		for i := range all {
 			a := <-all[i]
 			granted := a.err == nil && a.ds[0].Allowed() == (i < 4)
-			refused := errors.Is(a.err, headgate.ErrBadState) && a.err.Error() == want[key] && a.ds[0] == (headgate.Decision{})
+			refused := errors.Is(a.err, headgate.ErrBadState) && a.err.Error() == want[key] &&
+				a.ds[0] == (headgate.Decision{})
 			if want[key] == "" && !granted || want[key] != "" && !refused {
 				t.Errorf("%s, %d: %+v", key, i, a)
 			}
 		}
 	}
-	if client.Get(t.Context(), at("word")).Val() != "a word" || client.SCard(t.Context(), at("set")).Val() != 1 {
+	if client.Get(t.Context(), at("word")).Val() != "a word" ||
+		client.SCard(t.Context(), at("set")).Val() != 1 {
 		t.Error("foreign values have changed")
 	}
 }

@@ -13,14 +13,16 @@ import (
 // A server whose clock is outside of the windows that the process sends grants no more than the
 // limit, denies until a time that is known, and keeps no key for ever.
 func TestCalendarsOnAnotherClock(t *testing.T) {
-	for _, ahead := range []time.Duration{-400 * 24 * time.Hour, 3 * 24 * time.Hour, 400 * 24 * time.Hour} {
+	for _, ahead := range []time.Duration{-400 * 24 * time.Hour, 3 * 24 * time.Hour,
+		400 * 24 * time.Hour} {
 		t.Run(fmt.Sprint(ahead), func(t *testing.T) {
 			s, err := redisstore.Open(redistest.StartAhead(t, ahead).URL())
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { s.Close() })
-			for _, l := range []headgate.Limit{headgate.Daily(5), headgate.Monthly(5).Anchored(17)} {
+			for _, l := range []headgate.Limit{headgate.Daily(5),
+				headgate.Monthly(5).Anchored(17)} {
 				r := headgate.Request{Key: "k", Limit: l, Cost: 1}
 				granted := 0
 				for range 20 {

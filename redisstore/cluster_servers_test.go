@@ -16,8 +16,9 @@ func TestQueuesOfACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	take(t, s, headgate.Request{Key: "k", Limit: parse(t, "5/h"), Cost: 1}) // the client knows the servers now
-	primaries := make(map[string]int)                                       // a key of each
+	// the client knows the servers now
+	take(t, s, headgate.Request{Key: "k", Limit: parse(t, "5/h"), Cost: 1})
+	primaries := make(map[string]int) // a key of each
 	for i := range 60 {
 		key := strconv.Itoa(i)
 		slot, err := client.ClusterKeySlot(t.Context(), key).Result()
@@ -33,7 +34,8 @@ func TestQueuesOfACluster(t *testing.T) {
 		}
 		for other, one := range primaries {
 			if s.SameQueue(key, strconv.Itoa(one)) != (other == primary) {
-				t.Errorf("keys %d and %d, of %s and %s: shared: %t", i, one, primary, other, other != primary)
+				t.Errorf("keys %d and %d, of %s and %s: shared: %t", i, one, primary, other,
+					other != primary)
 			}
 		}
 	}

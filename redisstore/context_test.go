@@ -43,7 +43,8 @@ func silent(t *testing.T) (addr string, asked <-chan struct{}) {
 func patientStore(t *testing.T, addr string) *redisstore.Store {
 	t.Helper()
 	const patience = time.Hour
-	client := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: patience, DialTimeout: patience, PoolTimeout: patience})
+	client := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: patience,
+		DialTimeout: patience, PoolTimeout: patience})
 	t.Cleanup(func() { _ = client.Close() })
 	return newStore(t, client)
 }
@@ -52,12 +53,17 @@ func patientStore(t *testing.T, addr string) *redisstore.Store {
 func TestContextEnds(t *testing.T) {
 	r := headgate.Request{Key: "k", Limit: parse(t, "10/s"), Cost: 1}
 	for name, call := range map[string]func(context.Context, *redisstore.Store) error{
-		"take": func(ctx context.Context, s *redisstore.Store) error { _, err := s.Take(ctx, r); return err },
+		"take": func(ctx context.Context, s *redisstore.Store) error {
+			_, err := s.Take(ctx, r)
+			return err
+		},
 		"take all": func(ctx context.Context, s *redisstore.Store) error {
 			return s.TakeAll(ctx, []headgate.Request{r}, make([]headgate.Decision, 1))
 		},
-		"reset": func(ctx context.Context, s *redisstore.Store) error { return s.Reset(ctx, r.Key, r.Limit) },
-		"ping":  func(ctx context.Context, s *redisstore.Store) error { return s.Ping(ctx) },
+		"reset": func(ctx context.Context, s *redisstore.Store) error {
+			return s.Reset(ctx, r.Key, r.Limit)
+		},
+		"ping": func(ctx context.Context, s *redisstore.Store) error { return s.Ping(ctx) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			addr, asked := silent(t)
@@ -86,11 +92,13 @@ func TestContextEndsForGroup(t *testing.T) {
 	addr, asked := silent(t)
 	const patience = time.Hour
 	client := redis.NewRing(&redis.RingOptions{
-		Addrs: map[string]string{"one": addr}, ReadTimeout: patience, DialTimeout: patience, PoolTimeout: patience, HeartbeatFrequency: patience,
+		Addrs: map[string]string{"one": addr}, ReadTimeout: patience, DialTimeout: patience,
+		PoolTimeout: patience, HeartbeatFrequency: patience,
 	})
 	t.Cleanup(func() { _ = client.Close() })
 	s := newStore(t, client)
-	rs := []headgate.Request{{Key: "a", Limit: parse(t, "10/s"), Cost: 1}, {Key: "b", Limit: parse(t, "10/s"), Cost: 1}}
+	rs := []headgate.Request{{Key: "a", Limit: parse(t, "10/s"), Cost: 1},
+		{Key: "b", Limit: parse(t, "10/s"), Cost: 1}}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-asked
@@ -116,7 +124,8 @@ func TestContextDeadline(t *testing.T) {
 			break
 		}
 	}
-	if !errors.Is(err, context.DeadlineExceeded) || err.Error() != "redisstore: context deadline exceeded; there was no answer in time" {
+	if !errors.Is(err, context.DeadlineExceeded) ||
+		err.Error() != "redisstore: context deadline exceeded; there was no answer in time" {
 		t.Errorf("error %v", err)
 	}
 }

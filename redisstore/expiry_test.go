@@ -12,7 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-var everyAlgorithm = []string{"100/m", "100/m stepped", "100/m fixed-window", "100/m sliding-window", "100/m sliding-log"}
+var everyAlgorithm = []string{"100/m", "100/m stepped", "100/m fixed-window",
+	"100/m sliding-window", "100/m sliding-log"}
 
 // longest is the most that a key lives whose state is needed for d: a quarter more, or the
 // shortest span, and two seconds of rounding up and grace.
@@ -20,12 +21,13 @@ func longest(d time.Duration) time.Duration {
 	return d + d/4 + 3*time.Second
 }
 
-// TestExpiry watches the time to live of a key: a quarter longer than until the reset, and not touched
-// by denials and peeks.
+// TestExpiry watches the time to live of a key: a quarter longer than until the reset, and not
+// touched by denials and peeks.
 func TestExpiry(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
-	for _, text := range append([]string{"100/w", "100/d fixed-window", "100/30d sliding-log"}, everyAlgorithm...) {
+	for _, text := range append([]string{"100/w", "100/d fixed-window", "100/30d sliding-log"},
+		everyAlgorithm...) {
 		l := parse(t, text)
 		key := t.Name() + ":{k}:" + l.ID()
 		ask := func(cost int64) headgate.Decision {
@@ -36,7 +38,8 @@ func TestExpiry(t *testing.T) {
 		d := ask(50)
 		quarter := d.ResetAfter + d.ResetAfter/4
 		if left := ttl(); left < quarter*9/10 || left > longest(d.ResetAfter) {
-			t.Errorf("%s: lives for %s; want %s, and seconds more or a tenth less", text, left, quarter)
+			t.Errorf("%s: lives for %s; want %s, and seconds more or a tenth less", text, left,
+				quarter)
 		}
 		client.PExpire(t.Context(), key, 100*24*time.Hour)
 		ask(100)
@@ -56,7 +59,8 @@ func TestNoEndlessKeys(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
 	for range 3000 {
-		l := parse(t, everyAlgorithm[rand.IntN(len(everyAlgorithm))]).Named([]string{"a", "b"}[rand.IntN(2)])
+		l := parse(t, everyAlgorithm[rand.IntN(len(everyAlgorithm))]).Named([]string{"a",
+			"b"}[rand.IntN(2)])
 		key := []string{"x", "y", "z"}[rand.IntN(3)]
 		take(t, s, headgate.Request{Key: key, Limit: l, Cost: rand.Int64N(20) - 5})
 	}
@@ -98,7 +102,8 @@ func TestLivesLongEnough(t *testing.T) {
 		{"bookings of windows", []string{"100/h sliding-window"}, (*lifetimeOf).book},
 		{"bookings of logs", []string{"100/h sliding-log"}, (*lifetimeOf).book},
 		{"excess", []string{"1000/h", "500/h burst 100"}, (*lifetimeOf).force},
-		{"excess of steps", []string{"20/100s burst 2000 stepped", "3/7s burst 500 stepped"}, (*lifetimeOf).force},
+		{"excess of steps", []string{"20/100s burst 2000 stepped", "3/7s burst 500 stepped"},
+			(*lifetimeOf).force},
 		{"excess of windows", []string{"100/h fixed-window"}, (*lifetimeOf).force},
 		{"excess of sliding windows", []string{"100/h sliding-window"}, (*lifetimeOf).force},
 		{"excess of logs", []string{"100/h sliding-log"}, (*lifetimeOf).force},
@@ -112,8 +117,10 @@ func TestLivesLongEnough(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := range seeds {
-				l := &lifetimeOf{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), client: client, key: fmt.Sprint(c.name, seed)}
-				l.now = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(l.Int64N(int64(24 * time.Hour))))
+				l := &lifetimeOf{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), client: client,
+					key: fmt.Sprint(c.name, seed)}
+				l.now = time.Date(2030, 1, 1, 0, 0, 0, 0,
+					time.UTC).Add(time.Duration(l.Int64N(int64(24 * time.Hour))))
 				for step := range 25 {
 					l.step(s, parse(t, c.limits[l.IntN(len(c.limits))]).Named("n"), c.do)
 					if t.Failed() {
@@ -137,7 +144,9 @@ type lifetimeOf struct {
 }
 
 // step makes a request, and checks how long the key lives and how long it is needed.
-func (l *lifetimeOf) step(s *redisstore.Store, limit headgate.Limit, do func(*lifetimeOf, *headgate.Request)) {
+func (l *lifetimeOf) step(
+	s *redisstore.Store, limit headgate.Limit, do func(*lifetimeOf, *headgate.Request),
+) {
 	const unset = 100 * 24 * time.Hour // is the expiry before each request, so that a new one shows
 	name := s.Name(l.key, limit)
 	l.tell()
@@ -215,7 +224,8 @@ func (l *lifetimeOf) back(*headgate.Request) {
 	}
 }
 
-// TestExpiryIsSetOnce asks often in a short time: most grants find that their key lives long enough.
+// TestExpiryIsSetOnce asks often in a short time: most grants find that their key lives long
+// enough.
 func TestExpiryIsSetOnce(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
@@ -233,7 +243,8 @@ func TestExpiryIsSetOnce(t *testing.T) {
 // calls is how often the server has run a command since its statistics were reset.
 func calls(t *testing.T, client *redis.Client, command string) (n int) {
 	t.Helper()
-	_, stats, _ := strings.Cut(client.Info(t.Context(), "commandstats").Val(), "cmdstat_"+command+":calls=")
+	_, stats, _ := strings.Cut(client.Info(t.Context(), "commandstats").Val(),
+		"cmdstat_"+command+":calls=")
 	_, _ = fmt.Sscan(strings.Split(stats, ",")[0], &n)
 	return n
 }
@@ -260,28 +271,12 @@ func TestLostExpiry(t *testing.T) {
 		client.Persist(t.Context(), key)
 		other := headgate.Request{Key: "other", Limit: r.Limit, Cost: 1, Force: true}
 		r.Force, r.Cost = true, 1
-		if err := s.TakeAll(t.Context(), []headgate.Request{r, other}, make([]headgate.Decision, 2)); err != nil {
+		if err := s.TakeAll(t.Context(), []headgate.Request{r, other},
+			make([]headgate.Decision, 2)); err != nil {
 			t.Fatal(err)
 		}
 		if client.PTTL(t.Context(), key).Val() <= 0 {
 			t.Errorf("%s: the key has no expiry after a grant in a batch", text)
-		}
-	}
-}
-
-// TestBytesPerKey measures what a key takes in Redis, expiry included.
-func TestBytesPerKey(t *testing.T) {
-	client := newClient(t)
-	s := newStore(t, client)
-	for _, text := range everyAlgorithm {
-		l := parse(t, text).Named("api")
-		take(t, s, headgate.Request{Key: "user:123456", Limit: l, Cost: 1})
-		key := t.Name() + ":{user:123456}:" + l.ID()
-		state := client.StrLen(t.Context(), key).Val()
-		bytes := client.MemoryUsage(t.Context(), key).Val()
-		t.Logf("%-15s %d bytes of state, %d bytes by MEMORY USAGE with a key of %d", l.Algorithm(), state, bytes, len(key))
-		if state > 48 {
-			t.Errorf("%s: a state of %d bytes; want at most 48", text, state)
 		}
 	}
 }

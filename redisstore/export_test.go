@@ -88,7 +88,8 @@ func VirtualTime(t *testing.T) {
 	t.Helper()
 	for a := headgate.AlgorithmTokenBucket; int(a) < len(parts); a++ {
 		for _, set := range []algorithms{1 << a, 1<<a | slowPath, 1<<a | lone} {
-			text := strings.Replace(source(set), "redis.pcall('TIME')", "redis.pcall('LRANGE', 'time', '0', '-1')", 1)
+			text := strings.Replace(source(set), "redis.pcall('TIME')",
+				"redis.pcall('LRANGE', 'time', '0', '-1')", 1)
 			scripts.Store(set, redisscript.New(text))
 		}
 	}
@@ -124,7 +125,8 @@ func (s *Store) Script(slow bool, calls ...[]headgate.Request) (text string, key
 		if r.Forced() {
 			force = 1
 		}
-		arg := number(number(appendLimit(nil, r.Limit, time.Now().UnixMicro()), within(r), 7), force, 1)
+		arg := number(number(appendLimit(nil, r.Limit, time.Now().UnixMicro()), within(r), 7),
+			force, 1)
 		return source(b.set | lone), b.names.all, []string{string(arg)}
 	}
 	var limits []byte

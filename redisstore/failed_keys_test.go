@@ -2,7 +2,6 @@ package redisstore_test
 
 import (
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,13 +26,15 @@ func TestWrongType(t *testing.T) {
 	} {
 		value(s.Name(kind, limit))
 		for _, cost := range []int64{-1, 0, 1, 9} {
-			rs := []headgate.Request{{Key: kind, Limit: sibling, Cost: 1}, {Key: kind, Limit: limit, Cost: cost}}
+			rs := []headgate.Request{{Key: kind, Limit: sibling, Cost: 1},
+				{Key: kind, Limit: limit, Cost: cost}}
 			for _, rs := range [][]headgate.Request{rs[1:], rs} {
 				err := s.TakeAll(t.Context(), rs, make([]headgate.Decision, len(rs)))
 				if err == nil && kind == "set" && len(rs) == 1 && (cost == 0 || cost > 5) {
 					continue
 				}
-				if err == nil || !strings.HasPrefix(err.Error(), "redisstore: BADSTATE ") && !strings.HasPrefix(err.Error(), "redisstore: WRONGTYPE ") {
+				if err == nil || !strings.HasPrefix(err.Error(), "redisstore: BADSTATE ") &&
+					!strings.HasPrefix(err.Error(), "redisstore: WRONGTYPE ") {
 					t.Errorf("%s, cost %d of %d: %v", kind, cost, len(rs), err)
 				}
 			}
@@ -43,60 +44,6 @@ func TestWrongType(t *testing.T) {
 		}
 		if n := client.Exists(t.Context(), s.Name(kind, limit)).Val(); n != 1 {
 			t.Errorf("%s: it is gone", kind)
-		}
-	}
-}
-
-// No value at a key makes a batch fail, and with it the requests for other keys.
-func TestPoison(t *testing.T) {
-	client := newClient(t)
-	s := newStore(t, client)
-	sizes := map[string][]int{"7/3s": {28, 78}, "5/2s stepped": {28, 78}, "6/s fixed-window": {21, 49}, "8/2s sliding-window": {28, 63}, "9/s sliding-log": {20, 29, 38}}
-	for text, sizes := range sizes {
-		limit := parse(t, text)
-		for range 300 {
-			value := make([]byte, sizes[rand.IntN(len(sizes))])
-			for likely := rand.IntN(4); likely > 0; likely-- {
-				for i := range value {
-					if rand.IntN(3) == 0 {
-						value[i] = byte(rand.IntN(256)) & 0x7f
-					}
-				}
-			}
-			if rand.IntN(4) == 0 { // it may look as if it had turns
-				value = slices.Concat([]byte("turns\x00\xff"), value, value)
-			}
-			client.Set(t.Context(), s.Name("bad", limit), value, 0)
-			rs := []headgate.Request{{Key: "good", Limit: limit}, {Key: "bad", Limit: limit, Cost: []int64{1, 1, -1, 0, 3}[rand.IntN(5)], MaxWait: time.Duration(rand.IntN(2)) * time.Minute}}
-			err := s.TakeAll(t.Context(), rs, make([]headgate.Decision, 2))
-			if err != nil && !strings.HasPrefix(err.Error(), "redisstore: BADSTATE ") {
-				t.Fatalf("%s: %x, cost %d: %v", text, value, rs[1].Cost, err)
-			}
-		}
-	}
-}
-
-// A server at maxmemory still answers requests that write nothing.
-func TestNoRoom(t *testing.T) {
-	client := connect(t, redistest.Start(t))
-	s := patient(t, client, redisstore.Options{})
-	limit := parse(t, "1/h")
-	spent := headgate.Request{Key: "spent", Limit: limit, Cost: 1}
-	take(t, s, spent)
-	client.ConfigSet(t.Context(), "maxmemory", "1")
-	h := holdUp(client)
-	var answers []<-chan answer
-	keys := []string{"spent", "new", "spent", "newer"}
-	for range 4 { // of both lanes
-		for _, key := range keys {
-			answers = append(answers, ask(t.Context(), s, headgate.Request{Key: key, Limit: limit, Cost: 1}))
-		}
-	}
-	close(h.free)
-	for i := range answers {
-		a, denied := <-answers[i], keys[i%len(keys)] == "spent"
-		if denied && (a.err != nil || a.ds[0].Allowed()) || !denied && (a.err == nil || !strings.HasPrefix(a.err.Error(), "redisstore: OOM ")) {
-			t.Errorf("%s: %+v", keys[i%len(keys)], a)
 		}
 	}
 }
@@ -117,8 +64,8 @@ func TestNoRoomForALongerLife(t *testing.T) {
 	}
 }
 
-// A server at maxmemory takes refunds, and a request that is granted has been written, whatever else
-// is in its batch.
+// A server at maxmemory takes refunds, and a request that is granted has been written, whatever
+// else is in its batch.
 func TestNoRoomIsPerRequest(t *testing.T) {
 	client := connect(t, redistest.Start(t))
 	limit := parse(t, "1/h")
@@ -158,7 +105,8 @@ func TestNoRoomIsPerRequest(t *testing.T) {
 	}
 }
 
-// A server at maxmemory fails a grant that overwrites a value in place, and nothing else of its batch.
+// A server at maxmemory fails a grant that overwrites a value in place, and nothing else of its
+// batch.
 func TestNoRoomInPlace(t *testing.T) {
 	client := connect(t, redistest.Start(t))
 	s := patient(t, client, redisstore.Options{})
@@ -187,12 +135,14 @@ func TestNoRoomInPlace(t *testing.T) {
 // names the user.
 func TestNoRoomIsRecognizedByItsCode(t *testing.T) {
 	server := redistest.Start(t)
-	if _, err := server.Do(t.Context(), "ACL", "SETUSER", "LOOM", "on", ">pw", "~*", "+@all", "-set"); err != nil {
+	if _, err := server.Do(t.Context(), "ACL", "SETUSER", "LOOM", "on", ">pw", "~*", "+@all",
+		"-set"); err != nil {
 		t.Fatal(err)
 	}
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "LOOM", Password: "pw"})
 	t.Cleanup(func() { _ = client.Close() })
-	_, err := newStore(t, client).Take(t.Context(), headgate.Request{Key: "k", Limit: parse(t, "1/h"), Cost: 1})
+	_, err := newStore(t, client).Take(t.Context(),
+		headgate.Request{Key: "k", Limit: parse(t, "1/h"), Cost: 1})
 	if err == nil || strings.HasPrefix(err.Error(), "redisstore: OOM ") {
 		t.Errorf("error %v", err)
 	}

@@ -3,7 +3,6 @@ package redisstore_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -100,7 +99,8 @@ func TestTheNumberIsUnknownAfterALostAnswer(t *testing.T) {
 	server := redistest.Start(t)
 	direct := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer direct.Close()
-	lossy := redis.NewClient(&redis.Options{Addr: redistest.LoseAnAnswer(t, server.Addr, "evalsha")})
+	lossy := redis.NewClient(&redis.Options{Addr: redistest.LoseAnAnswer(t, server.Addr,
+		"evalsha")})
 	defer lossy.Close()
 	hour := redisstore.FleetOptions{Interval: time.Hour}
 	first := join(t, newStore(t, direct), hour)
@@ -229,51 +229,6 @@ func TestAnInstanceThatDiesIsForgotten(t *testing.T) {
 	}
 }
 
-// So does the number while the server is back and has lost its data.
-func TestWhileTheServerIsGoneTheLastCountStays(t *testing.T) {
-	server := redistest.Start(t)
-	_, port, _ := strings.Cut(server.Addr, ":")
-	client := redis.NewClient(&redis.Options{
-		Addr: server.Addr, MaxRetries: -1, DialerRetries: 1, DialTimeout: time.Second,
-	})
-	defer client.Close()
-	s := newStore(t, client)
-	o := redisstore.FleetOptions{Interval: time.Hour, MinInstances: 2}
-	all := []*redisstore.Fleet{join(t, s, o), join(t, s, o), join(t, s, o)}
-	settle(t, 3, all...)
-	server.Stop()
-	err := all[0].Heartbeat(t.Context())
-	if err == nil || all[0].Err() == nil || all[0].Instances() != 3 {
-		t.Errorf("%d instances, error %v", all[0].Instances(), err)
-	}
-	redistest.Start(t, "--port", port)
-	until(t, "an answer", func() bool { return all[0].Heartbeat(t.Context()) == nil })
-	if n := all[0].Instances(); n != 3 {
-		t.Errorf("%d instances after the data was lost", n)
-	}
-	for _, f := range all[1:] {
-		if err := f.Heartbeat(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	heartbeat(t, all[0], 3)
-}
-
-// It is ignored for three intervals, however many heartbeats are sent.
-func TestTheCountOfAServerThatLostItsDataIsIgnored(t *testing.T) {
-	client := newClient(t)
-	s := newStore(t, client)
-	var all []*redisstore.Fleet
-	for range 5 {
-		all = append(all, join(t, s, redisstore.FleetOptions{Interval: time.Hour}))
-	}
-	settle(t, 5, all...)
-	client.FlushAll(t.Context())
-	for range 3 {
-		heartbeat(t, all[0], 5)
-	}
-}
-
 // So is that of a server that loses its data again and again, for longer than three intervals.
 func TestTheCountOfAServerThatKeepsLosingItsDataIsIgnored(t *testing.T) {
 	client := newClient(t)
@@ -303,47 +258,6 @@ func TestBeforeTheFirstHeartbeatTheNumberIsMinInstances(t *testing.T) {
 		if err := f.Heartbeat(t.Context()); err == nil || f.Instances() != least {
 			t.Errorf("%d instances, at least %d, error %v", f.Instances(), least, err)
 		}
-	}
-}
-
-// A fleet works without the right to TIME, and does not use the clocks of the instances.
-func TestAFleetNeedsNoTIME(t *testing.T) {
-	server := redistest.Start(t)
-	for user, rights := range map[string]string{"timeless": "-time", "weak": "-zadd"} {
-		rule := []string{"ACL", "SETUSER", user, "on", ">pw", "~*", "+@all", rights}
-		if _, err := server.Do(t.Context(), rule...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	as := func(user string) *redisstore.Fleet {
-		client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: user, Password: "pw"})
-		t.Cleanup(func() { _ = client.Close() })
-		client.AddHook(&timeless{t: t})
-		return start(t, newStore(t, client), redisstore.FleetOptions{Interval: time.Hour})
-	}
-	a, b := as("timeless"), as("timeless")
-	until(t, "the first heartbeats", func() bool { return a.Err() == nil && b.Err() == nil })
-	settle(t, 2, a, b)
-	err := as("weak").Heartbeat(t.Context())
-	if text := fmt.Sprint(err); !strings.Contains(text, "ZADD") || strings.Contains(text, "\n") {
-		t.Errorf("without the right: %v", err)
-	}
-}
-
-// timeless is a hook that fails the test if the time of this machine is sent.
-type timeless struct {
-	counter
-	t *testing.T
-}
-
-func (h *timeless) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		for _, arg := range cmd.Args() {
-			if n, ok := arg.(int64); ok && n > (365*24*time.Hour).Milliseconds() {
-				h.t.Errorf("sent %v, which is a time", arg)
-			}
-		}
-		return next(ctx, cmd)
 	}
 }
 

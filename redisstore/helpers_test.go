@@ -18,8 +18,6 @@ type held struct {
 	counter
 	arrived chan struct{} // receives when a call is delayed
 	free    chan struct{} // lets one go, and all once it is closed
-	panics  atomic.Bool
-	exits   atomic.Bool
 }
 
 // holdUp lets no script of client go by itself.
@@ -32,12 +30,6 @@ func holdUp(client redis.UniversalClient) *held {
 func (h *held) wait() {
 	h.arrived <- struct{}{}
 	<-h.free
-	if h.panics.Load() {
-		panic("hook")
-	}
-	if h.exits.Load() {
-		runtime.Goexit()
-	}
 }
 
 func (h *held) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

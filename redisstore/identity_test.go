@@ -1,11 +1,8 @@
 package redisstore_test
 
 import (
-	"strings"
 	"testing"
 
-	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
 )
@@ -32,19 +29,5 @@ func TestOpenSendsNoIdentity(t *testing.T) {
 			t.Errorf("%s: DisableIdentity is %t; want %t", url, off, want)
 		}
 		_ = s.Close()
-	}
-	server := redistest.Start(t)
-	if _, err := server.Do(t.Context(), documentedUser(t)...); err != nil {
-		t.Fatal(err)
-	}
-	s, err := redisstore.Open("redis://headgate:secret@" + server.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	take(t, s, headgate.Request{Key: "k", Limit: parse(t, "10/s"), Cost: 1})
-	log, err := server.Do(t.Context(), "ACL", "LOG")
-	if err != nil || strings.Contains(log, "setinfo") {
-		t.Errorf("ACL LOG: %v\n%s", err, log)
 	}
 }

@@ -43,6 +43,7 @@ func TestHashedKeys(t *testing.T) {
 	l := parse(t, "10/h")
 	for _, key := range []string{
 		"", "user:42", "}{%", "hash:not", "hash:" + strings.Repeat("A", 20) + "\r\n",
+		"hash:" + strings.Repeat("A", 21) + "B", // no hash ends with these bits
 		strings.Repeat("x", 500),
 	} {
 		take(t, s, headgate.Request{Key: key, Limit: l, Cost: 3})
@@ -62,7 +63,7 @@ func TestHashedKeys(t *testing.T) {
 		t.Fatal(d, err)
 	}
 	names, err := s.Client().Keys(t.Context(), s.Prefix()+"*").Result()
-	if err != nil || len(names) != 7 {
+	if err != nil || len(names) != 8 {
 		t.Errorf("Redis has %q, %v", names, err)
 	}
 	for _, name := range names {

@@ -55,7 +55,8 @@ func TestChannelsAreThoseOfKeysWithCallersThatWait(t *testing.T) {
 	}
 	leave := []context.CancelFunc{wait("a"), wait("b"), wait("c")}
 	for left := len(leave); ; left-- {
-		until(t, "as many channels as keys", func() bool { return len(client.PubSubChannels(t.Context(), "*").Val()) == left })
+		until(t, "as many channels as keys",
+			func() bool { return len(client.PubSubChannels(t.Context(), "*").Val()) == left })
 		if left == 0 {
 			return
 		}

@@ -17,7 +17,8 @@ func TestLongKeys(t *testing.T) {
 	s := newStore(t, newClient(t))
 	l, other := parse(t, "10/h"), parse(t, "b=10/h sliding-log")
 	longest := "login:" + strings.Repeat("x", 1024-6)
-	for _, key := range []string{longest, longest + "x", longest + "y", strings.Repeat("%}", 600), strings.Repeat("z", 8<<20)} {
+	for _, key := range []string{longest, longest + "x", longest + "y", strings.Repeat("%}", 600),
+		strings.Repeat("z", 8<<20)} {
 		stored := key
 		if len(key) > 1024 {
 			sum := sha256.Sum256([]byte(key))
@@ -61,23 +62,5 @@ func TestLongKeys(t *testing.T) {
 		if len(name) > 1100 {
 			t.Errorf("Redis has a key of %d bytes", len(name))
 		}
-	}
-}
-
-// A caller that waits for a permit of a long key gets the one that is released.
-func TestPermitsOfLongKeys(t *testing.T) {
-	permits, err := concurrency.New(newStore(t, newClient(t)), 1, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := strings.Repeat("x", 5000)
-	held, err := permits.Wait(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	time.AfterFunc(50*time.Millisecond, func() { _ = held.Release(t.Context()) })
-	begun := time.Now()
-	if _, err := permits.Wait(t.Context(), key); err != nil || time.Since(begun) > 10*time.Second {
-		t.Errorf("%v after %s", err, time.Since(begun))
 	}
 }

@@ -28,7 +28,8 @@ func newHistories(t *testing.T, limit string) *histories {
 	t.Helper()
 	client := newClient(t)
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	return &histories{T: t, client: client, store: newStore(t, client), limit: parse(t, limit), now: now}
+	return &histories{T: t, client: client, store: newStore(t, client), limit: parse(t, limit),
+		now: now}
 }
 
 // book takes n tokens one by one, each as soon as it is granted, and counts those that start later.
@@ -38,7 +39,8 @@ func (h *histories) book(s *redisstore.Store, n int) (later int64) {
 	h.client.RPush(h.Context(), "time", server.Unix(), server.Nanosecond()/1000)
 	for range n {
 		start := new(time.Time)
-		take(h.T, s, headgate.Request{Key: "k", Limit: h.limit, Cost: 1, MaxWait: time.Hour, Start: start})
+		take(h.T, s, headgate.Request{Key: "k", Limit: h.limit, Cost: 1, MaxWait: time.Hour,
+			Start: start})
 		if start.After(server) {
 			later++
 		}
@@ -92,12 +94,15 @@ func TestLossOfData(t *testing.T) {
 		limit string
 		n     int
 	}{
-		{"10/s burst 1", 30}, {"200/s burst 10", 240}, {"10/s", 10}, {"10/s", 100}, {"10/s sliding-window", 10},
+		{"10/s burst 1", 30}, {"200/s burst 10", 240}, {"10/s", 10}, {"10/s", 100},
+		{"10/s sliding-window", 10},
 		{"20/s sliding-window", 500}, {"10/s sliding-log", 10}, {"10/s sliding-log", 100},
 	} {
 		for lost, lose := range map[string]func(h *histories){
 			"all data": func(h *histories) { h.client.FlushAll(t.Context()) },
-			"the key":  func(h *histories) { h.client.Del(t.Context(), h.store.Name("k", h.limit)) },
+			"the key": func(h *histories) {
+				h.client.Del(t.Context(), h.store.Name("k", h.limit))
+			},
 		} {
 			h := newHistories(t, c.limit)
 			booked := h.book(h.store, c.n)
@@ -127,12 +132,13 @@ func TestLossOfDataInFixedWindows(t *testing.T) {
 	}
 }
 
-// A new primary whose clock is ahead grants as if the time had passed: at most one history more. One
-// whose clock is behind by d denies the keys in use for d longer.
+// A new primary whose clock is ahead grants as if the time had passed: at most one history more.
+// One whose clock is behind by d denies the keys in use for d longer.
 func TestClockOfANewPrimary(t *testing.T) {
 	redisstore.VirtualTime(t)
 	const differs = 5 * time.Second
-	for _, limit := range []string{"10/s", "100/s burst 7", "10/s sliding-window", "10/s sliding-log"} {
+	for _, limit := range []string{"10/s", "100/s burst 7", "10/s sliding-window",
+		"10/s sliding-log"} {
 		h := newHistories(t, limit)
 		n := int(h.limit.Capacity())
 		h.book(h.store, n)
@@ -146,7 +152,8 @@ func TestClockOfANewPrimary(t *testing.T) {
 		h.ahead = -differs
 		h.book(h.store, 0)
 		after := take(t, h.store, headgate.Request{Key: "k", Limit: h.limit, Cost: 1})
-		reaches(t, limit+", a clock that is behind", int64(after.RetryAfter-before.RetryAfter), int64(differs))
+		reaches(t, limit+", a clock that is behind", int64(after.RetryAfter-before.RetryAfter),
+			int64(differs))
 	}
 }
 

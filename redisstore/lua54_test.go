@@ -59,7 +59,9 @@ func startLua54(t *testing.T) *lua54 {
 }
 
 // run runs a script, and returns its answer, and for each key its value and lifetime.
-func (l *lua54) run(t *testing.T, text string, keys, args []string) (answer string, states []string) {
+func (l *lua54) run(
+	t *testing.T, text string, keys, args []string,
+) (answer string, states []string) {
 	t.Helper()
 	fields := append([]string{text, strconv.Itoa(len(keys))}, keys...)
 	var line strings.Builder
@@ -81,7 +83,9 @@ func (l *lua54) run(t *testing.T, text string, keys, args []string) (answer stri
 }
 
 // runRedis runs a script in Redis, in the same form.
-func runRedis(t *testing.T, client *redis.Client, text string, keys, args []string) (string, []string) {
+func runRedis(
+	t *testing.T, client *redis.Client, text string, keys, args []string,
+) (string, []string) {
 	t.Helper()
 	list := make([]any, len(args))
 	for i, arg := range args {
@@ -111,16 +115,20 @@ func runRedis(t *testing.T, client *redis.Client, text string, keys, args []stri
 			states = append(states, "-", "-")
 			continue
 		}
-		states = append(states, "."+hex.EncodeToString([]byte(value)), strconv.FormatInt(client.PTTL(t.Context(), key).Val().Milliseconds(), 10))
+		states = append(states, "."+hex.EncodeToString([]byte(value)),
+			strconv.FormatInt(client.PTTL(t.Context(), key).Val().Milliseconds(), 10))
 	}
 	return answer, states
 }
 
 // compared runs a script under both, at a time of the server, and compares answers and states.
-func compared(t *testing.T, l *lua54, client *redis.Client, at time.Time, text string, keys, args []string) (answer string) {
+func compared(
+	t *testing.T, l *lua54, client *redis.Client, at time.Time, text string, keys, args []string,
+) (answer string) {
 	t.Helper()
 	micros := at.UnixMicro()
-	text = strings.ReplaceAll(text, "redis.pcall('TIME')", fmt.Sprintf("{'%d', '%d'}", micros/1e6, micros%1e6))
+	text = strings.ReplaceAll(text, "redis.pcall('TIME')",
+		fmt.Sprintf("{'%d', '%d'}", micros/1e6, micros%1e6))
 	answer, states := l.run(t, text, keys, args)
 	want, wanted := runRedis(t, client, text, keys, args)
 	if answer != want {
@@ -138,7 +146,9 @@ func compared(t *testing.T, l *lua54, client *redis.Client, at time.Time, text s
 }
 
 // randomCalls returns calls that may share a trip.
-func randomCalls(random *rand.Rand, at time.Time, limits []headgate.Limit) (calls [][]headgate.Request, slow bool) {
+func randomCalls(
+	random *rand.Rand, at time.Time, limits []headgate.Limit,
+) (calls [][]headgate.Request, slow bool) {
 	plain := random.IntN(2) == 0
 	n, group := 1+random.IntN(3), 1
 	if plain && random.IntN(2) == 0 {
@@ -152,13 +162,15 @@ func randomCalls(random *rand.Rand, at time.Time, limits []headgate.Limit) (call
 		for range group {
 			l := limits[random.IntN(len(limits))]
 			capacity := l.Capacity()
-			costs := []int64{1, 1, 2, 0, -1, 3, capacity / 2, capacity, capacity + 1, -capacity, 1 << 40, -1 << 52, 1<<53 - 1}
-			r := headgate.Request{Key: strconv.Itoa(random.IntN(3)), Limit: l, Cost: costs[random.IntN(len(costs))]}
+			costs := []int64{1, 1, 2, 0, -1, 3, capacity / 2, capacity, capacity + 1, -capacity,
+				1 << 40, -1 << 52, 1<<53 - 1}
+			r := headgate.Request{Key: strconv.Itoa(random.IntN(3)), Limit: l,
+				Cost: costs[random.IntN(len(costs))]}
 			r.Force = random.IntN(8) == 0
 			if !plain {
 				switch random.IntN(6) {
 				case 0:
-					r.At = at.Add(time.Duration(random.IntN(2_000_000_000)-1_000_000_000) * time.Microsecond)
+					r.At = at.Add(time.Microsecond * time.Duration(random.IntN(2e9)-1e9))
 				case 1:
 					r.MaxWait = time.Duration(random.IntN(100_000)) * time.Second
 				case 2:
@@ -186,9 +198,12 @@ func TestScriptsUnderLua54(t *testing.T) {
 	interpreter, client := startLua54(t), newClient(t)
 	var limits []headgate.Limit
 	for _, text := range []string{
-		"100/d", "7/d burst 3", "1000003/4000d burst 11", "b=10/d burst 20", "b=3/d burst 7", "90/d stepped",
-		"s=5/d stepped burst 9", "s=4/2d stepped burst 30", "40/d fixed-window", "f=9/2d fixed-window",
-		"f=20/2d fixed-window", "40/d sliding-window", "w=7/d sliding-window", "w=1000/d sliding-window",
+		"100/d", "7/d burst 3", "1000003/4000d burst 11", "b=10/d burst 20", "b=3/d burst 7",
+		"90/d stepped",
+		"s=5/d stepped burst 9", "s=4/2d stepped burst 30", "40/d fixed-window",
+		"f=9/2d fixed-window",
+		"f=20/2d fixed-window", "40/d sliding-window", "w=7/d sliding-window",
+		"w=1000/d sliding-window",
 		"12/d sliding-log", "l=30/d sliding-log", "l=5/d sliding-log", "40/day tz Asia/Tokyo",
 		"c=9/week tz UTC", "c=30/week tz America/New_York", "20/month anchor 24",
 	} {
@@ -197,7 +212,8 @@ func TestScriptsUnderLua54(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := range uint64(6) {
 		random := rand.New(rand.NewPCG(seed, 54))
-		s, err := redisstore.New(client, redisstore.Options{Prefix: fmt.Sprintf("%s:%d:", t.Name(), seed)})
+		s, err := redisstore.New(client,
+			redisstore.Options{Prefix: fmt.Sprintf("%s:%d:", t.Name(), seed)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +237,8 @@ func TestScriptsUnderLua54(t *testing.T) {
 			kinds[fmt.Sprintf("slow %v, lone %v", slow, len(args) == 1)]++
 		}
 	}
-	if kinds["left"] < 5 || kinds["slow true, lone false"] < 250 || kinds["slow false, lone true"] < 100 ||
+	if kinds["left"] < 5 || kinds["slow true, lone false"] < 250 ||
+		kinds["slow false, lone true"] < 100 ||
 		kinds["slow false, lone false"] < 50 {
 		t.Errorf("too few of a kind: %v", kinds)
 	}
@@ -249,7 +266,8 @@ func TestPermitsUnderLua54(t *testing.T) {
 			ttl = 0
 		}
 		args := []string{
-			op, id, strconv.FormatInt(now, 10), strconv.Itoa(ttl), strconv.Itoa(1 + random.IntN(4)), strconv.Itoa(random.IntN(2)),
+			op, id, strconv.FormatInt(now, 10), strconv.Itoa(ttl), strconv.Itoa(1 + random.IntN(4)),
+			strconv.Itoa(random.IntN(2)),
 		}
 		keys := []string{s.PermitName(strconv.Itoa(random.IntN(2)))}
 		answer := compared(t, interpreter, client, at, redisstore.PermitScript(), keys, args)

@@ -10,7 +10,8 @@ import (
 )
 
 // Two limits of a key that has begun to move cannot be decided together. Such calls fail in the end
-// without a charge, or are answered if the key stays, and calls for other keys do not wait for them.
+// without a charge, or are answered if the key stays, and calls for other keys do not wait for
+// them.
 func TestMovingKeys(t *testing.T) {
 	cluster := sharedCluster(t)
 	client := newCluster(t)
@@ -19,7 +20,8 @@ func TestMovingKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	limit, sibling := parse(t, "1/10h burst 500"), parse(t, "b=1/10h burst 500")
-	take(t, s, headgate.Request{Key: "foo", Limit: limit, Cost: 1}) // of slot 12182, on the third server
+	// of slot 12182, on the third server
+	take(t, s, headgate.Request{Key: "foo", Limit: limit, Cost: 1})
 	do := func(server int, command ...string) string {
 		t.Helper()
 		reply, err := cluster.Servers[server].Do(t.Context(), command...)
@@ -32,19 +34,22 @@ func TestMovingKeys(t *testing.T) {
 		t.Helper()
 		do(server, append([]string{"CLUSTER", "SETSLOT", "12182"}, how...)...)
 	}
-	both := []headgate.Request{{Key: "foo", Limit: limit, Cost: 1}, {Key: "foo", Limit: sibling, Cost: 1}}
+	both := []headgate.Request{{Key: "foo", Limit: limit, Cost: 1},
+		{Key: "foo", Limit: sibling, Cost: 1}}
 	together := func() <-chan answer { return ask(t.Context(), s, both...) }
 
 	move(0, "IMPORTING", do(2, "CLUSTER", "MYID")) // Redis 6.2 sends all such requests there
 	move(2, "MIGRATING", do(0, "CLUSTER", "MYID"))
 	moving := []<-chan answer{together(), together()}
 	for i := range 50 {
-		if a := <-ask(t.Context(), s, headgate.Request{Key: strconv.Itoa(i), Limit: limit, Cost: 1}); a.err != nil {
+		if a := <-ask(t.Context(), s,
+			headgate.Request{Key: strconv.Itoa(i), Limit: limit, Cost: 1}); a.err != nil {
 			t.Errorf("another key: %v", a.err)
 		}
 	}
 	for i := range moving {
-		if a := <-moving[i]; a.err == nil || !strings.HasPrefix(a.err.Error(), "redisstore: TRYAGAIN ") {
+		if a := <-moving[i]; a.err == nil ||
+			!strings.HasPrefix(a.err.Error(), "redisstore: TRYAGAIN ") {
 			t.Errorf("both limits of a key on its way: %+v", a)
 		}
 	}

@@ -9,13 +9,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Calls whose answers are lost are charged once, though the client has its usual retries. The callers
-// get an error.
+// Calls whose answers are lost are charged once, though the client has its usual retries. The
+// callers get an error.
 func TestChargedOnce(t *testing.T) {
 	server := sharedServer(t)
 	direct := redis.NewClient(&redis.Options{Addr: server.Addr})
 	t.Cleanup(func() { _ = direct.Close() })
-	lossy := redis.NewClient(&redis.Options{Addr: redistest.LoseAnswers(t, server.Addr, "EVALSHA", "evalsha"), Protocol: 2, DisableIdentity: true})
+	lossy := redis.NewClient(&redis.Options{Addr: redistest.LoseAnswers(t, server.Addr, "EVALSHA",
+		"evalsha"), Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { _ = lossy.Close() })
 
 	r := headgate.Request{Key: "k", Limit: parse(t, "1/10h burst 1000"), Cost: 1}
@@ -28,7 +29,8 @@ func TestChargedOnce(t *testing.T) {
 	}
 	r.Cost = 0
 	if d := take(t, straight, r); d.Remaining != 1000-1-20 {
-		t.Errorf("20 calls whose answers were lost left %d of 1000 after one more; want 979", d.Remaining)
+		t.Errorf("20 calls whose answers were lost left %d of 1000 after one more; want 979",
+			d.Remaining)
 	}
 }
 

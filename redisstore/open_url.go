@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/redis/go-redis/v9"
@@ -41,7 +40,8 @@ const (
 // and rediss, rediss+cluster, rediss+sentinel and rediss+proxy for TLS. The last form is for a
 // proxy that routes commands by key, see [Options].Proxy. Query parameters are those of go-redis,
 // such as dial_timeout=1s and pool_size=20; prefix and queue set those of [Options]. By default,
-// dial_timeout, read_timeout and write_timeout are 400 ms, and a dial is tried once.
+// dial_timeout, read_timeout and write_timeout are 400 ms, and a dial is tried once. A
+// timeout of 0 is none.
 // Errors are headgate.InvalidErrors and contain no password.
 func Open(rawURL string) (*Store, error) {
 	s, err := open(rawURL)
@@ -130,10 +130,8 @@ func takeOptions(u *url.URL) (o Options, err error) {
 	}
 	query.Del("prefix")
 	query.Del("queue")
-	for _, name := range slices.Sorted(maps.Keys(query)) {
-		if err := checkNumber(name, query.Get(name)); err != nil {
-			return o, err
-		}
+	if err := checkNumbers(query); err != nil {
+		return o, err
 	}
 	for _, name := range []string{"dial_timeout", "read_timeout"} { // and write_timeout follows
 		if query.Get(name) == "" {
@@ -144,29 +142,26 @@ func takeOptions(u *url.URL) (o Options, err error) {
 	return o, nil
 }
 
-// texts are the parameters of go-redis that are not numbers, although they may look like one.
-var texts = []string{
-	"addr", "client_name", "identitySuffix", "master_name", "password", "username",
+// leastNumber has the least values of those parameters at which go-redis panics, now or much later,
+// or sends nothing.
+var leastNumber = map[string]int{
+	"max_redirects": -1, "max_retries": -1, "pipeline_pool_size": -1, "pool_size": 0,
 }
 
-// orNone are the parameters of which -1 stands for none.
-var orNone = []string{"max_redirects", "max_retries", "pipeline_pool_size"}
-
-// checkNumber rejects negative timeouts, and numbers at which go-redis panics, now or much later.
-func checkNumber(name, value string) error {
+// checkNumbers rejects numbers that go-redis does not refuse by itself.
+func checkNumbers(query url.Values) error {
 	const largest = 1 << 20
-	least := 0
-	if slices.Contains(orNone, name) {
-		least = -1
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		value := query.Get(name)
+		if strings.HasSuffix(name, "_timeout") && strings.HasPrefix(value, "-") {
+			return badParameter(name, value, "more than 0, or 0 for none")
+		}
+		least, known := leastNumber[name]
+		if n, err := strconv.Atoi(value); known && err == nil && (n < least || n > largest) {
+			return badParameter(name, value, strconv.Itoa(least)+" to "+strconv.Itoa(largest))
+		}
 	}
-	n, err := strconv.Atoi(value)
-	if d, isDuration := time.ParseDuration(value); isDuration == nil && d < 0 {
-		n, err = -1, nil // else there would be no timeout, or none that can be met
-	}
-	if err == nil && (n < least || n > largest) && !slices.Contains(texts, name) {
-		return badParameter(name, value, strconv.Itoa(least)+" to "+strconv.Itoa(largest))
-	}
-	return nil // go-redis rejects what is no number
+	return nil
 }
 
 func badParameter(name, value, want string) error {

@@ -48,7 +48,8 @@ func TestPace(t *testing.T) {
 				test.recent, test.network, at, later, test.at, test.later)
 		}
 		if !p.allows(1, manyCalls, 0) || p.allows(2, manyCalls, 0) != (test.at > 2) {
-			t.Errorf("trips of %s where the network needs %s: want a second trip for many calls, and no third",
+			t.Errorf("trips of %s where the network needs %s: want a second trip for many calls, "+
+				"and no third",
 				test.recent, test.network)
 		}
 	}
@@ -108,6 +109,7 @@ func TestPaceOfABusyServer(t *testing.T) {
 	}
 	p.trips(now, 1, took)
 	if n := p.most(0); n != manyTrips {
-		t.Errorf("%d trips after an answer; want %d: failures say nothing about the network", n, manyTrips)
+		t.Errorf("%d trips after an answer; want %d: failures say nothing about the network", n,
+			manyTrips)
 	}
 }

@@ -28,24 +28,25 @@ func (s *Store) AcquirePermit(
 	if err != nil {
 		return concurrency.Decision{}, err
 	}
-	return concurrency.Decision{Limit: r.Limit, InUse: a.inUse, RetryAfter: a.retry}, nil
+	retry := time.Duration(a[2]) * time.Microsecond
+	return concurrency.Decision{Limit: r.Limit, InUse: a[1], RetryAfter: retry}, nil
 }
 
 // RenewPermit implements concurrency.Store in one round trip.
 func (s *Store) RenewPermit(ctx context.Context, r concurrency.Request) (held bool, err error) {
 	a, err := s.awaitPermit(ctx, "renew", r)
-	return a.held, err
+	return err == nil && a[0] == 1, err
 }
 
 // ReleasePermit implements concurrency.Store in one round trip. If the answer is lost, the permit
 // may be in use until it expires.
 func (s *Store) ReleasePermit(ctx context.Context, r concurrency.Request) (held bool, err error) {
 	if err := ctx.Err(); err != nil && r.Validate() == nil {
-		go s.callPermit(ctx, "release", r)
+		go func() { _, _ = s.callPermit(ctx, "release", r) }()
 		return false, s.explain(err)
 	}
 	a, err := s.awaitPermit(ctx, "release", r)
-	return a.held, err
+	return err == nil && a[0] == 1, err
 }
 
 // WatchPermits implements concurrency.Store. While there are watchers, one more connection
@@ -81,38 +82,33 @@ func everyInterval(wake chan<- struct{}) (stop func()) {
 	return stop
 }
 
-// permitAnswer is what the script returned, or why it did not.
-type permitAnswer struct {
-	held  bool
-	inUse int64
-	retry time.Duration
-	err   error
-}
-
 // awaitPermit is callPermit until ctx ends. A permit that is acquired after that is released.
 func (s *Store) awaitPermit(
 	ctx context.Context, op string, r concurrency.Request,
-) (permitAnswer, error) {
+) ([]int64, error) {
 	if err := r.Validate(); err != nil {
-		return permitAnswer{}, err
+		return nil, err
 	}
-	var a permitAnswer
+	var answer []int64
+	var err error
 	var settled atomic.Bool // by the answer or by the caller that leaves, whichever is first
-	err := redisscript.Await(ctx, func() error {
-		a = s.callPermit(ctx, op, r)
-		if !settled.CompareAndSwap(false, true) && op == "acquire" && a.held {
-			s.callPermit(ctx, "release", r)
+	left := redisscript.Await(ctx, func() error {
+		answer, err = s.callPermit(ctx, op, r)
+		if !settled.CompareAndSwap(false, true) && op == "acquire" && err == nil && answer[0] == 1 {
+			_, _ = s.callPermit(ctx, "release", r)
 		}
 		return nil
 	})
 	if settled.CompareAndSwap(false, true) {
-		return permitAnswer{}, s.explain(err) // the call may still write to a
+		return nil, s.explain(left) // the call may still write to the others
 	}
-	return a, s.explain(a.err)
+	return answer, s.explain(err)
 }
 
-// callPermit runs the script. It does not end with ctx.
-func (s *Store) callPermit(ctx context.Context, op string, r concurrency.Request) permitAnswer {
+// callPermit runs the script, and returns its three numbers. It does not end with ctx.
+func (s *Store) callPermit(
+	ctx context.Context, op string, r concurrency.Request,
+) ([]int64, error) {
 	id := r.ID[:]
 	if r.ID == (concurrency.PermitID{}) {
 		id = nil
@@ -122,21 +118,15 @@ func (s *Store) callPermit(ctx context.Context, op string, r concurrency.Request
 		ttl = r.After
 	}
 	key, ctx := s.key(r.Key, permitsID), context.WithoutCancel(ctx)
-	numbers, err := s.clock.Run(ctx, s.client, permitScript(), []string{key},
+	answer, err := s.clock.Run(ctx, s.client, permitScript(), []string{key},
 		func(now int64) []any {
 			if !r.At.IsZero() {
 				now = r.At.UnixMicro()
 			}
 			return []any{op, id, now, ttl.Microseconds(), r.Limit, r.Notify}
 		})
-	if err == nil && len(numbers) != 3 {
-		err = fmt.Errorf("script returned %d numbers for a permit, want 3", len(numbers))
+	if err == nil && len(answer) != 3 {
+		err = fmt.Errorf("script returned %d numbers for a permit, want 3", len(answer))
 	}
-	if err != nil {
-		return permitAnswer{err: err}
-	}
-	return permitAnswer{
-		held: numbers[0] == 1, inUse: numbers[1],
-		retry: time.Duration(numbers[2]) * time.Microsecond,
-	}
+	return answer, err
 }

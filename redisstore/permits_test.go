@@ -3,9 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -151,44 +149,14 @@ func TestKeyOfPermitsExpiresAfterTheLastOne(t *testing.T) {
 	}
 }
 
-func TestPermitCallsTakeOneCommand(t *testing.T) {
-	client := newClient(t)
-	l := newPermits(t, newStore(t, client), 3)
-	acquirePermit(t, l)
-	counter := new(counter)
-	client.AddHook(counter)
-	p := acquirePermit(t, l)
-	if err := errors.Join(p.Renew(t.Context()), p.Release(t.Context())); err != nil || counter.sent.Load() != 3 {
-		t.Errorf("acquire, renew and release took %d commands, error %v; want 3", counter.sent.Load(), err)
-	}
-}
-
-func TestPermitsSurviveScriptFlush(t *testing.T) {
-	client := newClient(t)
-	l := newPermits(t, newStore(t, client), 3)
-	for _, call := range []func(*concurrency.Permit) error{
-		func(p *concurrency.Permit) error { return p.Renew(t.Context()) },
-		func(p *concurrency.Permit) error { return p.Release(t.Context()) },
-	} {
-		p := acquirePermit(t, l)
-		client.ScriptFlush(t.Context())
-		if err := call(p); err != nil {
-			t.Error(err)
-		}
-		client.ScriptFlush(t.Context())
-	}
-	if n := permitsInUse(t, l); n != 1 {
-		t.Errorf("%d in use; want 1", n)
-	}
-}
-
 func TestReleaseIsPublishedOnceForADeniedCallerThatWaits(t *testing.T) {
 	client := newClient(t)
 	client.ConfigResetStat(t.Context())
 	s := newStore(t, client)
 	l := newPermits(t, s, 3)
 	permits := []*concurrency.Permit{acquirePermit(t, l), acquirePermit(t, l), acquirePermit(t, l)}
-	waits := concurrency.Request{Key: "k", ID: concurrency.PermitID{1}, Limit: 1, TTL: time.Hour, Notify: true}
+	waits := concurrency.Request{Key: "k", ID: concurrency.PermitID{1}, Limit: 1, TTL: time.Hour,
+		Notify: true}
 	for i, published := range []bool{false, true, true} {
 		if i == 1 {
 			if d, err := s.AcquirePermit(t.Context(), waits); d.Allowed() || err != nil {
@@ -209,9 +177,11 @@ func TestForeignValueAtTheKeyOfPermitsStays(t *testing.T) {
 	client := newClient(t)
 	l := newPermits(t, newStore(t, client), 3)
 	key := t.Name() + ":{k}:@permits"
-	for _, foreign := range []string{"", "x", "0", "\x00", "\x01", "another value", "2" + strings.Repeat("x", 23)} {
+	for _, foreign := range []string{"", "x", "0", "\x00", "\x01", "another value",
+		"2" + strings.Repeat("x", 23)} {
 		client.Set(t.Context(), key, foreign, 0)
-		if _, _, err := l.Acquire(t.Context(), "k"); err == nil || !strings.Contains(err.Error(), key) {
+		if _, _, err := l.Acquire(t.Context(), "k"); err == nil ||
+			!strings.Contains(err.Error(), key) {
 			t.Errorf("%q: error %v; want one that names %q", foreign, err, key)
 		}
 		if got := client.Get(t.Context(), key).Val(); got != foreign {
@@ -220,50 +190,9 @@ func TestForeignValueAtTheKeyOfPermitsStays(t *testing.T) {
 	}
 	client.Del(t.Context(), key)
 	client.LPush(t.Context(), key, "x")
-	if _, _, err := l.Acquire(t.Context(), "k"); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+	if _, _, err := l.Acquire(t.Context(), "k"); err == nil ||
+		!strings.Contains(err.Error(), "WRONGTYPE") {
 		t.Errorf("a list: %v", err)
-	}
-}
-
-func TestPermitWhoseAnswersAreAllLost(t *testing.T) {
-	server := redistest.Start(t)
-	direct := redis.NewClient(&redis.Options{Addr: server.Addr})
-	t.Cleanup(func() { _ = direct.Close() })
-	losesAnswersTo := func(op string) *concurrency.Limiter {
-		addr := redistest.LoseAnswers(t, server.Addr, op)
-		client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
-		t.Cleanup(func() { _ = client.Close() })
-		return newPermits(t, newStore(t, client), 3)
-	}
-	l := newPermits(t, newStore(t, direct), 3)
-	other := acquirePermit(t, l)
-
-	if p, _, err := losesAnswersTo("acquire").Acquire(t.Context(), "k"); p != nil || err == nil {
-		t.Errorf("acquire: %v, %v; want an error", p, err)
-	}
-	if n := permitsInUse(t, l); n != 2 {
-		t.Errorf("%d in use; want 2, one of which expires", n)
-	}
-
-	p := acquirePermit(t, losesAnswersTo("renew"))
-	if err := p.Renew(t.Context()); err == nil || errors.Is(err, concurrency.ErrExpired) {
-		t.Errorf("renew: %v; want an error of the connection", err)
-	}
-	if err := p.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-
-	p = acquirePermit(t, losesAnswersTo("release"))
-	for range 2 {
-		if err := p.Release(t.Context()); err == nil || errors.Is(err, concurrency.ErrReleased) {
-			t.Errorf("release: %v; want an error of the connection", err)
-		}
-		if n := permitsInUse(t, l); n != 2 {
-			t.Errorf("%d in use after a release; want 2", n)
-		}
-	}
-	if err := other.Release(t.Context()); err != nil {
-		t.Errorf("the other permit: %v", err)
 	}
 }
 
@@ -286,7 +215,8 @@ func TestLostAnswerToARelease(t *testing.T) {
 		t.Errorf("release later: %v; want the client's error", err)
 	}
 	if err := p.Release(t.Context()); err != nil || permitsInUse(t, l) != 1 {
-		t.Errorf("released after that: %v, and %d in use; want 1 for an hour", err, permitsInUse(t, l))
+		t.Errorf("released after that: %v, and %d in use; want 1 for an hour", err,
+			permitsInUse(t, l))
 	}
 }
 
@@ -311,14 +241,16 @@ func (l *losesNext) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // The server allows neither TIME in scripts nor channels. Permits work, but no release is reported.
 func TestPermitsWithoutTimeAndChannels(t *testing.T) {
 	server := redistest.Start(t)
-	if _, err := server.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~*", "resetchannels", "+@all", "-time"); err != nil {
+	if _, err := server.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~*", "resetchannels",
+		"+@all", "-time"); err != nil {
 		t.Fatal(err)
 	}
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "app", Password: "pw"})
 	t.Cleanup(func() { _ = client.Close() })
 	l := newPermits(t, newStore(t, client), 1)
 	p := acquirePermit(t, l)
-	if _, d, err := l.Acquire(t.Context(), "k"); err != nil || d.Allowed() || d.RetryAfter < time.Hour-20*time.Second {
+	if _, d, err := l.Acquire(t.Context(), "k"); err != nil || d.Allowed() ||
+		d.RetryAfter < time.Hour-20*time.Second {
 		t.Errorf("a second of one: %+v, %v", d, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -396,62 +328,5 @@ func TestCloseEndsTheWaitForAPermit(t *testing.T) {
 		if err := <-woken; err == nil {
 			t.Error("no error")
 		}
-	}
-}
-
-func TestBytesPerPermit(t *testing.T) {
-	client := newClient(t)
-	c := newPermits(t, newStore(t, client), 1000)
-	for n := 1; n <= 1000; n++ {
-		acquirePermit(t, c)
-		if n == 1 || n == 10 || n == 100 || n == 1000 {
-			bytes := client.MemoryUsage(t.Context(), t.Name()+":{k}:@permits").Val()
-			t.Logf("%4d permits: %5d bytes by MEMORY USAGE, %.0f each", n, bytes, float64(bytes)/float64(n))
-			if limit := int64(120 + 32*n); bytes > limit {
-				t.Errorf("%d permits take %d bytes; want at most %d", n, bytes, limit)
-			}
-		}
-	}
-}
-
-// BenchmarkPermit acquires and releases a permit while others are in use.
-func BenchmarkPermit(b *testing.B) {
-	server := redistest.Start(b)
-	client := redis.NewClient(&redis.Options{Addr: server.Addr})
-	b.Cleanup(func() { _ = client.Close() })
-	for _, others := range []int{0, 10, 100, 1000} {
-		b.Run(strconv.Itoa(others)+" others", func(b *testing.B) {
-			s, err := redisstore.New(client, redisstore.Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			c, err := concurrency.New(s, 10_000, time.Hour)
-			if err != nil {
-				b.Fatal(err)
-			}
-			key := strconv.Itoa(others) + " others"
-			for d, err := c.Peek(b.Context(), key); d.InUse < int64(others); d, err = c.Peek(b.Context(), key) {
-				if _, werr := c.Wait(b.Context(), key); err != nil || werr != nil {
-					b.Fatal(err, werr)
-				}
-			}
-			client.ConfigResetStat(b.Context())
-			for b.Loop() {
-				f, _, err := c.Acquire(b.Context(), key)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := f.Release(b.Context()); err != nil {
-					b.Fatal(err)
-				}
-			}
-			_, stats, _ := strings.Cut(client.Info(b.Context(), "commandstats").Val(), "cmdstat_evalsha:")
-			_, stats, _ = strings.Cut(stats, "usec_per_call=")
-			var micros float64
-			if _, err := fmt.Sscanf(stats, "%f", &micros); err != nil {
-				b.Fatal(err)
-			}
-			b.ReportMetric(2*micros, "server-us/op")
-		})
 	}
 }

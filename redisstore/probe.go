@@ -86,8 +86,11 @@ func (s *Store) seenTogether() (int64, error) {
 		}
 		names[i] = s.prefix + "{" + key + "}" + name
 	}
-	ctx := context.Background()
-	if err := s.writeProbe(ctx, names); err != nil {
+	ctx, pipe := context.Background(), s.probe.client.Pipeline()
+	for _, name := range names {
+		_ = pipe.Process(ctx, redisscript.Once(ctx, "set", name, "", "px", probeExpiry))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
 		return 0, err
 	}
 	seen, err := probeScript().Run(ctx, s.client, names, nil)
@@ -95,15 +98,6 @@ func (s *Store) seenTogether() (int64, error) {
 		return 0, err
 	}
 	return seen[0], nil
-}
-
-func (s *Store) writeProbe(ctx context.Context, names []string) error {
-	pipe := s.probe.client.Pipeline()
-	for _, name := range names {
-		_ = pipe.Process(ctx, redisscript.Once(ctx, "set", name, "", "px", probeExpiry))
-	}
-	_, err := pipe.Exec(ctx)
-	return err
 }
 
 // unusableError is the error of a server that a store cannot use.

@@ -96,13 +96,16 @@ func TestUnusableServers(t *testing.T) {
 		proxy  bool
 		want   string // "": usable
 	}{
-		"server":                  {routed(t, &router{}, two[0]), false, ""},
-		"server, as a proxy":      {routed(t, &router{}, two[0]), true, ""},
-		"proxy":                   {routed(t, &router{}, two...), false, "redis+proxy://"},
-		"proxy, named":            {routed(t, &router{}, two...), true, ""},
-		"proxy of whole keys":     {routed(t, &router{whole: true}, two...), true, "enable_hashtagging"},
-		"Cluster":                 {direct(t, sharedCluster(t).Addrs[1]), false, "; this is a Cluster: use redis+cluster://"},
-		"Cluster of one":          {direct(t, lone.Addr), false, "(or redis+proxy:// if it refuses CLUSTER)"},
+		"server":             {routed(t, &router{}, two[0]), false, ""},
+		"server, as a proxy": {routed(t, &router{}, two[0]), true, ""},
+		"proxy":              {routed(t, &router{}, two...), false, "redis+proxy://"},
+		"proxy, named":       {routed(t, &router{}, two...), true, ""},
+		"proxy of whole keys": {routed(t, &router{whole: true}, two...), true,
+			"enable_hashtagging"},
+		"Cluster": {direct(t, sharedCluster(t).Addrs[1]), false,
+			"; this is a Cluster: use redis+cluster://"},
+		"Cluster of one": {direct(t, lone.Addr), false,
+			"(or redis+proxy:// if it refuses CLUSTER)"},
 		"Cluster of one, a proxy": {direct(t, lone.Addr), true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +119,9 @@ func TestUnusableServers(t *testing.T) {
 				switch {
 				case c.want == "" && err != nil:
 					t.Error(err)
-				case c.want != "" && (!errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), c.want)):
+				case c.want != "" &&
+					(!errors.Is(err, errors.ErrUnsupported) ||
+						!strings.Contains(err.Error(), c.want)):
 					t.Errorf("%v; want an ErrUnsupported with %q", err, c.want)
 				}
 				err = s.Ping(t.Context())
@@ -145,7 +150,8 @@ func TestAChangedServerIsProbedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	take := func() error {
-		_, err := s.Take(t.Context(), headgate.Request{Key: "k", Limit: headgate.PerHour(50), Cost: 1})
+		_, err := s.Take(t.Context(),
+			headgate.Request{Key: "k", Limit: headgate.PerHour(50), Cost: 1})
 		return err
 	}
 	for range 3 {
@@ -153,8 +159,10 @@ func TestAChangedServerIsProbedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := servers[0].Do(t.Context(), "INFO", "commandstats"); err != nil || !strings.Contains(got, "cmdstat_del:calls=2,") {
-		t.Errorf("want two probes: one before the first request, and one after that loaded its script: %s, %v", got, err)
+	if got, err := servers[0].Do(t.Context(), "INFO", "commandstats"); err != nil ||
+		!strings.Contains(got, "cmdstat_del:calls=2,") {
+		t.Errorf("want two probes: one before the first request, and one after that loaded its "+
+			"script: %s, %v", got, err)
 	}
 	proxy.servers = append(proxy.servers, direct(t, servers[1].Addr)) // now a proxy of two
 	if _, err := servers[0].Do(t.Context(), "SCRIPT", "FLUSH"); err != nil {
@@ -235,6 +243,7 @@ func TestBitsOfTheServer(t *testing.T) {
 			check(limit+" together", s.TakeAll(t.Context(), rs, make([]headgate.Decision, 2)))
 		}
 	}
-	_, err = skips.AcquirePermit(t.Context(), concurrency.Request{Key: "p", Limit: 1, TTL: time.Second})
+	_, err = skips.AcquirePermit(t.Context(),
+		concurrency.Request{Key: "p", Limit: 1, TTL: time.Second})
 	check("permits", err)
 }

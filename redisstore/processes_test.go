@@ -50,7 +50,8 @@ func inProcesses(t *testing.T, n int, read func(line string)) {
 	addr := sharedServer(t).Addr
 	for range n {
 		wg.Go(func() {
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // this test binary, by itself
+			run := "-test.run=^" + t.Name() + "$"
+			cmd := exec.CommandContext(t.Context(), os.Args[0], run) //nolint:gosec // itself
 			cmd.Env = append(os.Environ(), childAddr+"="+addr)
 			out, err := cmd.Output()
 			if err != nil {
@@ -72,7 +73,8 @@ func instantChild(t *testing.T, addr string) {
 	}
 	defer s.Close()
 	for i, text := range everyAlgorithm {
-		r := headgate.Request{Key: "instant", Limit: parse(t, text), Cost: 1, At: time.Unix(1<<32, 0)}
+		r := headgate.Request{Key: "instant", Limit: parse(t, text), Cost: 1,
+			At: time.Unix(1<<32, 0)}
 		var granted atomic.Int64
 		var wg sync.WaitGroup
 		for range goroutines {

@@ -42,11 +42,13 @@ func TestGroupsOverServers(t *testing.T) {
 		var rs []headgate.Request
 		for _, k := range random.Perm(6)[:1+random.IntN(4)] {
 			limit := parse(t, []string{"7/3s", "6/s fixed-window", "9/2s sliding-log"}[k%3])
-			rs = append(rs, headgate.Request{Key: strconv.Itoa(k), Limit: limit, Cost: random.Int64N(4),
-				Headroom: max(random.Int64N(8)-4, 0), At: at})
+			rs = append(rs,
+				headgate.Request{Key: strconv.Itoa(k), Limit: limit, Cost: random.Int64N(4),
+					Headroom: max(random.Int64N(8)-4, 0), At: at})
 		}
 		got, want := make([]headgate.Decision, len(rs)), make([]headgate.Decision, len(rs))
-		if err := errors.Join(s.TakeAll(t.Context(), rs, got), memory.TakeAll(t.Context(), rs, want)); err != nil {
+		if err := errors.Join(s.TakeAll(t.Context(), rs, got),
+			memory.TakeAll(t.Context(), rs, want)); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(got, want) {
@@ -62,18 +64,21 @@ func TestGroupsOverServers(t *testing.T) {
 }
 
 // A group over several servers that is refused because of a cancel leaves the other keys as they
-// were. If another start of it was cancelled already, that is charged again, whether or not it fits.
+// were. If another start of it was cancelled already, that is charged again, whether or not it
+// fits.
 func TestRefusedCancelOverServers(t *testing.T) {
 	s := newStore(t, newCluster(t))
 	l := parse(t, "10/h")
 	book := func(key string, cost int64) headgate.Request {
-		r := headgate.Request{Key: key, Limit: l, Cost: cost, MaxWait: 10 * time.Hour, Start: new(time.Time)}
+		r := headgate.Request{Key: key, Limit: l, Cost: cost, MaxWait: 10 * time.Hour,
+			Start: new(time.Time)}
 		take(t, s, r)
 		r.Cost, r.MaxWait = -cost, 0
 		return r
 	}
 	passed := book("passed", 1)
-	take(t, s, headgate.Request{Key: "passed", Limit: l, Cost: 1}) // so that the start is not the last
+	// so that the start is not the last
+	take(t, s, headgate.Request{Key: "passed", Limit: l, Cost: 1})
 	take(t, s, headgate.Request{Key: "refund", Limit: l, Cost: 2})
 	take(t, s, headgate.Request{Key: "all", Limit: l, Cost: 10})
 	late := book("all", 1) // starts in six minutes
@@ -87,7 +92,8 @@ func TestRefusedCancelOverServers(t *testing.T) {
 	if d := take(t, s, headgate.Request{Key: "refund", Limit: l}); d.Remaining != 8 {
 		t.Errorf("what was to be refunded: %+v; want 8", d)
 	}
-	if d := take(t, s, headgate.Request{Key: "all", Limit: l, Cost: 1}); d.RetryAfter < 11*time.Minute {
+	if d := take(t, s, headgate.Request{Key: "all", Limit: l,
+		Cost: 1}); d.RetryAfter < 11*time.Minute {
 		t.Errorf("a start time that its caller keeps is free again: %+v", d)
 	}
 }
@@ -173,7 +179,8 @@ func take(t *testing.T, s headgate.Store, r headgate.Request) headgate.Decision 
 }
 
 func TestNew(t *testing.T) {
-	for _, client := range []redis.UniversalClient{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil)} {
+	for _, client := range []redis.UniversalClient{nil, (*redis.Client)(nil),
+		(*redis.ClusterClient)(nil)} {
 		if _, err := redisstore.New(client, redisstore.Options{}); err == nil {
 			t.Errorf("New(%T nil) gave no error", client)
 		}
@@ -181,7 +188,8 @@ func TestNew(t *testing.T) {
 	client := redis.NewClient(&redis.Options{})
 	defer client.Close()
 	_, err := redisstore.New(client, redisstore.Options{Prefix: "a{b"})
-	if _, ok := errors.AsType[*headgate.InvalidError](err); !ok || !strings.Contains(err.Error(), `"a{b"`) {
+	if _, ok := errors.AsType[*headgate.InvalidError](err); !ok ||
+		!strings.Contains(err.Error(), `"a{b"`) {
 		t.Errorf("prefix with a brace: %v", err)
 	}
 }
@@ -216,8 +224,45 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// A Wait takes a command for each time that it asks, at most two if nobody else comes, and none while
-// it waits. A reservation takes one, and its cancel one more.
+// After SCRIPT FLUSH the next call sends the text again, and nothing is lost or charged twice.
+func TestScriptFlush(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	r := headgate.Request{Key: "k", Limit: parse(t, "10/h fixed-window"), Cost: 1}
+	for i := range int64(5) {
+		if d := take(t, s, r); d.Remaining != 9-i {
+			t.Fatalf("take %d: remaining %d", i, d.Remaining)
+		}
+		if err := client.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A caller that leaves while a later key denies leaves no charge on the earlier ones.
+func TestCallerThatLeavesIsRefunded(t *testing.T) {
+	client := newCluster(t)
+	s := newStore(t, client)
+	l := parse(t, "10/h")
+	ctx, cancel := context.WithCancel(t.Context())
+	client.AddHook(&canceller{cancel: cancel})
+	rs := []headgate.Request{{Key: "first", Limit: l, Cost: 3}, {Key: "second", Limit: l, Cost: 3}}
+	if err := s.TakeAll(ctx, rs, make([]headgate.Decision, 2)); err == nil {
+		t.Fatal("a cancelled call gave no error")
+	}
+	// The refund is made in the background.
+	patience, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	for d := take(t, s, headgate.Request{Key: "first", Limit: l}); d.Remaining != 10; {
+		if err := patience.Err(); err != nil {
+			t.Fatalf("the first key has %d of 10: %v", d.Remaining, err)
+		}
+		d = take(t, s, headgate.Request{Key: "first", Limit: l})
+	}
+}
+
+// A Wait takes a command for each time that it asks, at most two if nobody else comes, and none
+// while it waits. A reservation takes one, and its cancel one more.
 func TestWaiting(t *testing.T) {
 	client := newClient(t)
 	l, err := headgate.NewLimiter(newStore(t, client), parse(t, "50/s burst 1"))
@@ -250,104 +295,22 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// A key with start times ahead lives until the last has come and its state is the initial one.
-func TestBookingsExpire(t *testing.T) {
-	client := newClient(t)
-	s := newStore(t, client)
-	for _, text := range []string{"10/m", "10/m stepped", "10/m fixed-window", "10/m sliding-window", "10/m sliding-log"} {
-		l := parse(t, text)
-		key := t.Name() + ":{" + text + "}:" + l.ID()
-		start := new(time.Time)
-		r := headgate.Request{Key: text, Limit: l, Cost: 10, MaxWait: time.Hour, Start: start}
-		for range 3 {
-			take(t, s, r)
-		}
-		if left := client.PTTL(t.Context(), key).Val(); left < 2*time.Minute || left > longest(6*time.Minute) {
-			t.Errorf("%s: three times the burst live for %s", text, left)
-		}
-		if d := take(t, s, headgate.Request{Key: text, Limit: l, Cost: -10, Start: start}); !d.Allowed() {
-			t.Errorf("%s: the last one cannot be cancelled: %+v", text, d)
-		}
-		if left := client.PTTL(t.Context(), key).Val(); left <= 0 {
-			t.Errorf("%s: no expiry after a cancel", text)
-		}
+// A group over several servers that its first key denies charges no limit of the later ones.
+func TestDeniedGroupChargesNoLaterKey(t *testing.T) {
+	s := newStore(t, newCluster(t))
+	l, sibling := parse(t, "5/h"), parse(t, "b=5/h")
+	take(t, s, headgate.Request{Key: "first", Limit: l, Cost: 5})
+	rs := []headgate.Request{
+		{Key: "first", Limit: l, Cost: 1}, {Key: "later", Limit: l, Cost: 1},
+		{Key: "later", Limit: sibling, Cost: 1},
 	}
-}
-
-// After SCRIPT FLUSH the next call sends the text again, and nothing is lost or charged twice.
-func TestScriptFlush(t *testing.T) {
-	client := newClient(t)
-	s := newStore(t, client)
-	r := headgate.Request{Key: "k", Limit: parse(t, "10/h fixed-window"), Cost: 1}
-	for i := range int64(5) {
-		if d := take(t, s, r); d.Remaining != 9-i {
-			t.Fatalf("take %d: remaining %d", i, d.Remaining)
-		}
-		if err := client.ScriptFlush(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+	ds := make([]headgate.Decision, len(rs))
+	if err := s.TakeAll(t.Context(), rs, ds); err != nil || headgate.Granted(rs, ds) {
+		t.Fatalf("%+v, %v", ds, err)
 	}
-}
-
-// A foreign value gives an error that names its key, and stays as it is.
-func TestForeignValue(t *testing.T) {
-	client := newClient(t)
-	s := newStore(t, client)
-	for _, text := range []string{"10/s", "10/s stepped", "10/s fixed-window", "10/s sliding-window", "10/s sliding-log"} {
-		l := parse(t, text)
-		key := t.Name() + ":{k}:" + l.ID()
-		client.Set(t.Context(), key, "of another program", 0)
-		_, err := s.Take(t.Context(), headgate.Request{Key: "k", Limit: l, Cost: 1})
-		if err == nil || !strings.Contains(err.Error(), key) {
-			t.Errorf("%s: a foreign string: error %v; want one that names %q", text, err, key)
+	for _, l := range []headgate.Limit{l, sibling} {
+		if d := take(t, s, headgate.Request{Key: "later", Limit: l}); d.Remaining != 5 {
+			t.Errorf("%s: %+v", l, d)
 		}
-		if got := client.Get(t.Context(), key).Val(); got != "of another program" {
-			t.Errorf("%s: the foreign string became %q", text, got)
-		}
-		client.Del(t.Context(), key)
-		client.LPush(t.Context(), key, "x")
-		for _, cost := range []int64{1, -1} {
-			if _, err := s.Take(t.Context(), headgate.Request{Key: "k", Limit: l, Cost: cost}); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
-				t.Errorf("%s: a cost of %d on a foreign list: error %v", text, cost, err)
-			}
-		}
-		if n := client.LLen(t.Context(), key).Val(); n != 1 {
-			t.Errorf("%s: the foreign list has %d elements", text, n)
-		}
-	}
-}
-
-// A log keeps one entry for the grants of one instant.
-func TestLogMerges(t *testing.T) {
-	client := newClient(t)
-	s := newStore(t, client)
-	r := headgate.Request{Key: "k", Limit: parse(t, "1000/h sliding-log"), Cost: 1, At: time.Unix(1<<32, 0)}
-	for range 100 {
-		take(t, s, r)
-	}
-	if size := client.StrLen(t.Context(), t.Name()+":{k}:"+r.Limit.ID()).Val(); size != 25 {
-		t.Errorf("100 grants of one instant take %d bytes; want 25", size)
-	}
-}
-
-// A caller that leaves while a later key denies leaves no charge on the earlier ones.
-func TestCallerThatLeavesIsRefunded(t *testing.T) {
-	client := newCluster(t)
-	s := newStore(t, client)
-	l := parse(t, "10/h")
-	ctx, cancel := context.WithCancel(t.Context())
-	client.AddHook(&canceller{cancel: cancel})
-	rs := []headgate.Request{{Key: "first", Limit: l, Cost: 3}, {Key: "second", Limit: l, Cost: 3}}
-	if err := s.TakeAll(ctx, rs, make([]headgate.Decision, 2)); err == nil {
-		t.Fatal("a cancelled call gave no error")
-	}
-	// The refund is made in the background.
-	patience, stop := context.WithTimeout(t.Context(), 10*time.Second)
-	defer stop()
-	for d := take(t, s, headgate.Request{Key: "first", Limit: l}); d.Remaining != 10; {
-		if err := patience.Err(); err != nil {
-			t.Fatalf("the first key has %d of 10: %v", d.Remaining, err)
-		}
-		d = take(t, s, headgate.Request{Key: "first", Limit: l})
 	}
 }

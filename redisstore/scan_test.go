@@ -47,7 +47,8 @@ func TestScanStates(t *testing.T) {
 		l := parse(t, c.limit)
 		take(t, s, headgate.Request{Key: "k", Limit: l, Cost: 3, At: at})
 		want = append(want, redisstore.State{
-			Key: "k", Limit: l.ID(), Algorithm: l.Algorithm(), Used: c.used, Full: c.full, Changed: at,
+			Key: "k", Limit: l.ID(), Algorithm: l.Algorithm(), Used: c.used, Full: c.full,
+			Changed: at,
 		})
 	}
 	r := concurrency.Request{Key: "k", Limit: 5, TTL: time.Hour}
@@ -63,7 +64,9 @@ func TestScanStates(t *testing.T) {
 			got[i].Changed = got[i].Changed.UTC()
 		}
 	}
-	slices.SortFunc(want, func(a, b redisstore.State) int { return strings.Compare(a.Limit, b.Limit) })
+	slices.SortFunc(want, func(a, b redisstore.State) int {
+		return strings.Compare(a.Limit, b.Limit)
+	})
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -90,7 +93,7 @@ func TestScanMatches(t *testing.T) {
 	prefix := s.Prefix()
 	for name, value := range map[string]string{
 		prefix + "{user:4}:": "x", prefix + "user:5": "x", prefix + "{user:6}:5/h": "no state",
-		prefix + "{user:7}:@else": "\x03................", prefix + "{user:8}:5/h": "",
+		prefix + "{user:7}:@else": "\x03" + strings.Repeat(".", 19), prefix + "{user:8}:5/h": "",
 		prefix + "{user:8}:@permits": "\x02",
 	} {
 		if err := client.Set(t.Context(), name, value, time.Minute).Err(); err != nil {

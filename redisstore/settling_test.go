@@ -12,15 +12,17 @@ import (
 	"github.com/headgate/headgate/observe"
 )
 
-// What settles a use goes on if the context of its caller has ended: in each store, and through a store
-// around one. A new charge does so in memory only, which asks no context.
+// What settles a use goes on if the context of its caller has ended: in each store, and through a
+// store around one. A new charge does so in memory only, which asks no context.
 func TestSettlingGoesOnAfterTheContext(t *testing.T) {
 	redis := newStore(t, newClient(t))
-	around, err := fallback.New(redis, fallback.Options{Mode: fallback.Closed, Timeout: time.Minute})
+	around, err := fallback.New(redis,
+		fallback.Options{Mode: fallback.Closed, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	observed, err := observe.New(redis, observe.Observer{Called: func(context.Context, observe.Call) {}})
+	observed, err := observe.New(redis,
+		observe.Observer{Called: func(context.Context, observe.Call) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +45,8 @@ func TestSettlingGoesOnAfterTheContext(t *testing.T) {
 				}
 				settleEach(t, l)
 				_, err = l.Allow(ended(t), "k")
-				if allows := err == nil; allows != c.allows || !allows && !errors.Is(err, context.Canceled) {
+				if allows := err == nil; allows != c.allows || !allows &&
+					!errors.Is(err, context.Canceled) {
 					t.Errorf("Allow: %v", err)
 				}
 				reset(t, l)
@@ -73,8 +76,12 @@ func settleEach(t *testing.T, l *headgate.Limiter) {
 			_, err := l.Refund(ctx, "k", 3)
 			return err
 		}, 8},
-		"Commit": {func(ctx context.Context, r *headgate.Reservation) error { return r.Commit(ctx, 2) }, 8},
-		"Cancel": {func(ctx context.Context, r *headgate.Reservation) error { return r.Cancel(ctx) }, 10},
+		"Commit": {func(ctx context.Context, r *headgate.Reservation) error {
+			return r.Commit(ctx, 2)
+		}, 8},
+		"Cancel": {func(ctx context.Context, r *headgate.Reservation) error {
+			return r.Cancel(ctx)
+		}, 10},
 	} {
 		r, err := l.ReserveNow(t.Context(), "k", 5)
 		if err != nil {
@@ -102,49 +109,5 @@ func reset(t *testing.T, l *headgate.Limiter) {
 	t.Helper()
 	if err := l.Reset(t.Context(), "k"); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// Requests of several keys are reserved, waited for and settled together in Redis, as in memory.
-func TestSeveralKeysWaitTogether(t *testing.T) {
-	for name, store := range map[string]headgate.Store{"memory": headgate.NewMemory(), "redis": newStore(t, newClient(t))} {
-		org := headgate.Request{Key: "org", Limit: headgate.FixedWindow(100, 24*time.Hour), Cost: 40}
-		user := headgate.Request{Key: "user", Limit: headgate.Per(1, 500*time.Millisecond), Cost: 1}
-		left := func() (n [2]int64) {
-			for i, r := range []headgate.Request{org, user} {
-				r.Cost = 0
-				d, err := store.Take(t.Context(), r)
-				if err != nil {
-					t.Fatal(err)
-				}
-				n[i] = d.Remaining
-			}
-			return n
-		}
-		first, err := headgate.ReserveAll(t.Context(), store, org, user)
-		if err != nil || first.Delay() != 0 {
-			t.Fatal(name, first, err)
-		}
-		ahead, err := headgate.ReserveAll(t.Context(), store, org, user)
-		if err != nil || ahead.Delay() == 0 || ahead.Cancel(t.Context()) != nil || left() != [2]int64{60, 0} {
-			t.Errorf("%s: after a cancel, %v remain: %v", name, left(), err)
-		}
-		if err := first.Commit(t.Context(), 50, 1); err != nil || left()[0] != 50 {
-			t.Errorf("%s: after a commit, %v remain: %v", name, left(), err)
-		}
-		l, err := headgate.NewLimiter(store, headgate.PerHour(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		start := time.Now()
-		for range 2 {
-			if _, err := l.WaitAll(t.Context(), org, user); err != nil {
-				t.Error(name, err)
-			}
-			org.Cost = 10
-		}
-		if took := time.Since(start); took < 250*time.Millisecond || left()[0] != 0 {
-			t.Errorf("%s: after %s, %v remain", name, took, left())
-		}
 	}
 }

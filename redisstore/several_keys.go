@@ -95,20 +95,16 @@ func (s *Store) takeForced(ctx context.Context, all []*keyGroup) error {
 
 // ofSome is the first error of calls of one group. Unless none was sent, it is not [ErrNotSent].
 func (s *Store) ofSome(errs []error) error {
-	var first error
-	notSent := 0
-	for _, err := range errs {
-		if first == nil {
-			first = err
-		}
-		if errors.Is(err, ErrNotSent) {
-			notSent++
-		}
+	i := slices.IndexFunc(errs, func(err error) bool { return err != nil })
+	if i < 0 {
+		return nil
 	}
-	if left, ok := errors.AsType[*notSentError](first); ok && notSent < len(errs) {
+	sent := func(err error) bool { return !errors.Is(err, ErrNotSent) }
+	left, is := errors.AsType[*notSentError](errs[i])
+	if is && slices.ContainsFunc(errs, sent) {
 		return s.explain(left.err)
 	}
-	return first
+	return errs[i]
 }
 
 // takeMultiKey takes the groups one after the other. If one denies, or fails, what was taken before

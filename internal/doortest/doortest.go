@@ -53,6 +53,7 @@ type Middleware struct {
 //	/error/401   with an error of the framework that means this status
 //	/panic       with a panic, which the server survives
 //	/nothing     without writing anything
+//	/replaced    after it has replaced the context of the request by one that has ended
 //	others       with the body "ok"
 type Start func(t testing.TB, ms []Middleware) (url string)
 
@@ -144,6 +145,10 @@ func Handle(w http.ResponseWriter, r *http.Request) {
 		panic("handler")
 	case "/nothing":
 		return
+	case "/replaced":
+		ctx, cancel := context.WithCancel(r.Context())
+		cancel()
+		*r = *r.WithContext(ctx)
 	}
 	status, _ := Status(r.URL.Path)
 	w.WriteHeader(status)
@@ -379,6 +384,7 @@ func addOutcomes(t *testing.T, c table) {
 		right, right, right, wrong, right, err401, right, err401)
 	c.add("errors that count not", one(t, Options{Count: never}, "1/h"),
 		get("/error/500"), err401, get("/nothing"), get("/status/301"), get("/"))
+	c.add("a context replaced", one(t, Options{Count: never}, "1/h"), times(3, get("/replaced"))...)
 	c.add("a panic stays charged", one(t, Options{Count: never}, "2/h"),
 		get("/panic"), get("/"), get("/panic"), get("/"))
 }

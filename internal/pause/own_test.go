@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A process keeps its own pauses of a bounded number of keys, and gives no key the pause of another.
+// A process keeps its own pauses of a bounded number of keys, and gives no key the pause of
+// another.
 func TestOwnPausesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o own

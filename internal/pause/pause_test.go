@@ -1,7 +1,6 @@
 package pause
 
 import (
-	"context"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -49,34 +48,9 @@ func TestPausesDoNotAddUp(t *testing.T) {
 			{25, 10, 10},
 		} {
 			time.Sleep(inSeconds(step.after))
-			if got := ask(t, p, inSeconds(step.asked)).Round(time.Millisecond); got != inSeconds(step.want) {
+			if got := ask(t, p,
+				inSeconds(step.asked)).Round(time.Millisecond); got != inSeconds(step.want) {
 				t.Errorf("%+v: %s are left", step, got)
-			}
-		}
-	})
-}
-
-// Pauses that are asked for at the same time do not add up: one of their ends remains.
-func TestPausesAtTheSameTime(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 1))
-	synctest.Test(t, func(t *testing.T) {
-		for range 200 {
-			p := Store{headgate.NewMemorySize(10)}
-			var all sync.WaitGroup
-			shortest, longest := time.Hour, time.Duration(0)
-			for range 16 {
-				d := time.Duration(1+random.IntN(40)) * time.Second
-				shortest, longest = min(shortest, d), max(longest, d)
-				all.Go(func() {
-					if err := p.Extend(t.Context(), "k", d); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			all.Wait()
-			left, err := p.Left(t.Context(), "k")
-			if left = left.Round(time.Millisecond); err != nil || left < shortest || left > longest {
-				t.Fatalf("%s are left of %s to %s (%v)", left, shortest, longest, err)
 			}
 		}
 	})
@@ -95,22 +69,6 @@ func openStores(t *testing.T, server *redistest.Server, n int) []Store {
 		stores = append(stores, Store{store})
 	}
 	return stores
-}
-
-// The same in Redis, by its clock: what is left is what was asked for, less the time
-// since then.
-func TestPausesInRedis(t *testing.T) {
-	server := redistest.Start(t)
-	stores := openStores(t, server, 4)
-	begun := time.Now()
-	for i, step := range []struct{ asked, want int }{
-		{10, 10}, {10, 10}, {4, 10}, {30, 30}, {10, 30}, {20, 30}, {31, 31}, {3, 31}, {3600, 3600}, {31, 3600},
-	} {
-		left := ask(t, stores[i%4], inSeconds(step.asked))
-		if want := inSeconds(step.want); left > want || left < want-time.Since(begun) {
-			t.Errorf("step %d: %s are left of %s after at most %s", i, left, want, time.Since(begun))
-		}
-	}
 }
 
 // Pauses that are recorded within one round trip do not add up, and one of them remains.
@@ -135,62 +93,8 @@ func TestPausesAtTheSameTimeInRedis(t *testing.T) {
 		left, err := stores[0].Left(t.Context(), key)
 		late := time.Since(begun)
 		if err != nil || left > longest+late || left < shortest-late {
-			t.Fatalf("%s are left of %s to %s after at most %s, %v", left, shortest, longest, late, err)
+			t.Fatalf("%s are left of %s to %s after at most %s, %v", left, shortest, longest, late,
+				err)
 		}
-	}
-}
-
-// slowStore takes up to 5 ms each way.
-type slowStore struct {
-	headgate.Store
-
-	random *rand.Rand
-}
-
-func (s slowStore) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
-	time.Sleep(time.Duration(s.random.IntN(5000)) * time.Microsecond)
-	defer func() { time.Sleep(time.Duration(s.random.IntN(5000)) * time.Microsecond) }()
-	return s.Store.Take(ctx, r)
-}
-
-// Eight processes across a slow network are asked for pauses all the time. Nearly always, the
-// shared pause is the longest that was asked for.
-func TestPausesOfAFleet(t *testing.T) {
-	const pausesEach = 2000
-	wrong := 0
-	synctest.Test(t, func(t *testing.T) {
-		store := headgate.NewMemorySize(10)
-		var mu sync.Mutex
-		var end time.Time // the latest that was asked for
-		var all sync.WaitGroup
-		for i := range uint64(8) {
-			random := rand.New(rand.NewPCG(3, i))
-			all.Go(func() {
-				for range pausesEach {
-					time.Sleep(time.Duration(random.IntN(3000)) * time.Millisecond)
-					d := time.Duration(1+random.IntN(3)) * time.Second
-					own := time.Now().Add(d)
-					mu.Lock()
-					if own.After(end) {
-						end = own
-					}
-					mu.Unlock()
-					ask(t, Store{slowStore{store, random}}, d)
-					left, err := Store{store}.Left(t.Context(), "k")
-					if err != nil {
-						t.Error(err)
-					}
-					mu.Lock()
-					if left < time.Until(own)-time.Millisecond || left > time.Until(end)+30*time.Millisecond {
-						wrong++
-					}
-					mu.Unlock()
-				}
-			})
-		}
-		all.Wait()
-	})
-	if wrong > 8*pausesEach/100 {
-		t.Errorf("%d of %d pauses were wrong", wrong, 8*pausesEach)
 	}
 }
