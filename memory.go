@@ -223,7 +223,7 @@ func clash(rs []Request, spots []spot) bool {
 		if p.h == p.own {
 			from.h = p.shard.Begins(rs[i].Limit.rule, p.h)
 		}
-		if forced, taken := seen[from]; taken && !(forced && p.order.Force) {
+		if forced, taken := seen[from]; taken && (!forced || !p.order.Force) {
 			return true
 		}
 		seen[from] = p.order.Force

@@ -39,8 +39,8 @@ func TestDocumentationCompiles(t *testing.T) {
 		t.Fatalf("the documentation has %d Go snippets; want at least 10", snippets)
 	}
 	file := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(file, []byte(program),
-		0o600); err != nil { //nolint:gosec // a file of this test
+	err = os.WriteFile(file, []byte(program), 0o600) //nolint:gosec // a file of this test
+	if err != nil {
 		t.Fatal(err)
 	}
 	// A snippet may leave its results to the reader; nothing else may be wrong.

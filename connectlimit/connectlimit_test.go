@@ -257,7 +257,7 @@ func TestCodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var calls atomic.Int64
-			var counted unary = func(
+			counted := func(
 				ctx context.Context, r *connect.Request[text],
 			) (*connect.Response[text], error) {
 				calls.Add(1)

@@ -224,6 +224,26 @@ func TestAFleetOfWhichSomeFailGrantsAtMostTwiceTheLimit(t *testing.T) {
 	}
 }
 
+// If the load is even, a failure of the store adds nothing: the interval around it contains what
+// the limit alone would grant.
+func TestAFailureUnderEvenLoadAddsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := request("40/s").Limit
+		f := newFleet(t, 1, l, 4, 4)
+		f.run(t, time.Second, true)
+		before := len(f.grants)
+		f.set(fails)
+		f.run(t, time.Second, true)
+		f.changes = nil
+		if n, where := f.over(l.Capacity()+4, 40); n > 0 { // a part of a token for each share
+			t.Error(where)
+		}
+		if after := len(f.grants) - before; after < 36 {
+			t.Errorf("in the second after that %d were granted", after)
+		}
+	})
+}
+
 // start adds an instance that counts all that run.
 func (f *fleet) start(t *testing.T) {
 	t.Helper()

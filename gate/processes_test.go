@@ -133,8 +133,8 @@ func passThrough(t *testing.T, addr string, f fleet) {
 
 // passesOf runs a process and reads when its waiters passed.
 func passesOf(t *testing.T, addr string, killed bool) (seen []time.Time) {
-	cmd := exec.CommandContext(
-		t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // this test binary, by itself
+	run := "-test.run=^" + t.Name() + "$"
+	cmd := exec.CommandContext(t.Context(), os.Args[0], run) //nolint:gosec // itself
 	cmd.Env = append(os.Environ(), childAddr+"="+addr)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

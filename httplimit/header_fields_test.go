@@ -78,9 +78,9 @@ func written(t *testing.T, limits string, costs []int64) string {
 	h := http.Header{}
 	httplimit.AllFields.Write(h, time.Now(), ds...)
 	texts := []string{
-		h.Get("RateLimit-Policy"), h.Get("RateLimit"),
-		fmt.Sprint(h.Get("X-RateLimit-Limit"), " ", h.Get("X-RateLimit-Remaining"), " ",
-			number(t, answer{header: h}, "X-RateLimit-Reset")-epoch),
+		h.Get("Ratelimit-Policy"), h.Get("Ratelimit"),
+		fmt.Sprint(h.Get("X-Ratelimit-Limit"), " ", h.Get("X-Ratelimit-Remaining"), " ",
+			number(t, answer{header: h}, "X-Ratelimit-Reset")-epoch),
 	}
 	if retry := h.Get("Retry-After"); retry != "" {
 		texts = append(texts, retry)

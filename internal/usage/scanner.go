@@ -11,8 +11,9 @@ const unclear = "\\"
 
 // scanner reads values out of JSON that comes byte by byte, in constant memory. It is written by
 // hand because jsontext and encoding/json hold a string until it ends, however long it is, and
-// want to read, where a body that passes can only push. It does not validate. It reads nothing inside strings, and an outermost array is not part of a path. Names
-// are the same in upper and lower case, as some servers read them.
+// want to read, where a body that passes can only push. It does not validate. It reads nothing
+// inside strings, and an outermost array is not part of a path. Names are the same in upper and
+// lower case, as some servers read them.
 type scanner struct {
 	names map[string]string // those that providers use, by their lower case
 

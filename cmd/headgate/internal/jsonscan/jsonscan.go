@@ -83,7 +83,8 @@ func (s *Scanner) Value() (raw []byte, ok bool) {
 
 // isBare reports whether c may be a part of a number, true, false or null.
 func isBare(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '-' || c == '+' || c == '.'
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' ||
+		c == '-' || c == '+' || c == '.'
 }
 
 func (s *Scanner) quoted() (raw []byte, ok bool) {

@@ -55,7 +55,7 @@ func (p *jsonParser) object(in place, depth int) bool {
 			return false
 		}
 		m, ok := p.next(in)
-		if !ok || !p.member(m, in, depth) {
+		if !ok || !p.member(m, depth) {
 			return false
 		}
 	}
@@ -128,7 +128,7 @@ func (p *jsonParser) find(name []byte, in place) meaning {
 }
 
 // member reads the value of a member.
-func (p *jsonParser) member(m meaning, in place, depth int) bool {
+func (p *jsonParser) member(m meaning, depth int) bool {
 	s := &p.scan
 	if m == nothing {
 		_, ok := s.Value()

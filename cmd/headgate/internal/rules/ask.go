@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/concurrency"
 )
 
 // ask is what is asked of one rule about one key, and what the rule answers.
@@ -26,9 +25,8 @@ type ask struct {
 	silent    bool                // a program peeks or refunds
 	asked     bool                // the store was asked, or the key is banned
 	decisions []headgate.Decision // one for each limit
-	permit    *concurrency.Permit
-	full      bool // no permit is free
-	granted   bool // it is charged
+	full      bool                // no permit is free
+	granted   bool                // it is charged
 	err       error
 }
 

@@ -20,7 +20,6 @@ type Admission struct {
 	late    []ask // whose cost is in the response
 	counted []ask // which the status of the response may refund
 	held    []held
-	waited  time.Duration // for permits
 }
 
 // held is a permit that is renewed until stop is called.
