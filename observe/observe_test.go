@@ -33,12 +33,12 @@ func everyAlgorithm(n int64, period time.Duration) []headgate.Limit {
 	}
 }
 
-// ask takes cost of the key k at the given time after midnight.
+// ask takes cost of the key k at midnight.
 func ask(
-	t testing.TB, s headgate.Store, l headgate.Limit, cost int64, after time.Duration,
+	t testing.TB, s headgate.Store, l headgate.Limit, cost int64,
 ) headgate.Decision {
 	t.Helper()
-	r := headgate.Request{Key: "k", Limit: l, Cost: cost, At: midnight.Add(after)}
+	r := headgate.Request{Key: "k", Limit: l, Cost: cost, At: midnight}
 	d, err := s.Take(t.Context(), r)
 	if err != nil {
 		t.Fatalf("%+v: %v", r, err)

@@ -150,9 +150,9 @@ func TestTopDeniedCountsDenialsOnly(t *testing.T) {
 	before := headgate.FixedWindow(1, time.Minute).Named("api")
 	after := headgate.FixedWindow(2, time.Minute).Named("api")
 	wide := headgate.FixedWindow(9, time.Hour)
-	ask(t, s, before, 1, 0)
-	ask(t, s, before, 0, 0) // a peek
-	ask(t, s, before, 5, 0) // counts as one
+	ask(t, s, before, 1)
+	ask(t, s, before, 0) // a peek
+	ask(t, s, before, 5) // counts as one
 	group := []headgate.Request{
 		{Key: "k", Limit: before, Cost: 1, At: midnight},
 		{Key: "k", Limit: wide, Cost: 1, At: midnight}, // rolled back
@@ -160,9 +160,9 @@ func TestTopDeniedCountsDenialsOnly(t *testing.T) {
 	if err := s.TakeAll(t.Context(), group, make([]headgate.Decision, 2)); err != nil {
 		t.Fatal(err)
 	}
-	ask(t, s, after, 1, 0)
-	ask(t, s, after, 2, 0)
-	ask(t, s, wide, 10, 0)
+	ask(t, s, after, 1)
+	ask(t, s, after, 2)
+	ask(t, s, wide, 10)
 	if _, err := s.Take(t.Context(), headgate.Request{Key: "k", Cost: 1}); err == nil {
 		t.Error("a request without a limit was decided")
 	}
