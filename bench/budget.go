@@ -16,7 +16,6 @@ type Budget struct {
 	Minus   bool   // compare by difference; otherwise by ratio
 	AtLeast bool   // Bound is the least; otherwise the most
 	Bound   float64
-	Wish    bool // shown, but neither met nor missed
 }
 
 // everyPeer as Than is each contender that is not Headgate's; the worst ratio counts.
@@ -24,7 +23,7 @@ const everyPeer = "each peer"
 
 var budgets = append([]Budget{
 	{What: "memory, hot key: ns above the monotonic clock", Of: hotKeyCell, Metric: Nanos,
-		Than: clockName, Minus: true, Bound: 20},
+		Than: clockName, Minus: true, Bound: 25},
 	{What: "memory, hot key: allocations", Of: hotKeyCell, Metric: Allocs, Bound: 0.001},
 	{What: "memory, 1M keys: time, ratio to go-limiter", Of: uniformCell(1), Metric: Nanos,
 		Than: goLimiterName, Bound: 0.45},
@@ -66,21 +65,15 @@ func redisBudgets() (bs []Budget) {
 			Metric: m, Than: than, AtLeast: atLeast, Bound: bound,
 		})
 	}
-	for _, callers := range []int{1, 8} {
-		add(callers, Rate, redisRateName, true, 1)
-		add(callers, Rate, rueidisName, true, 1)
-		add(callers, Rate, ululeName, true, 0.9)
-		add(callers, Rate, ululeName, true, 1)
-		wish := &bs[len(bs)-1]
-		wish.Wish, wish.Of.Contender = true, fixedWindowName
-		wish.What += " (fixed window)"
-	}
-	for _, callers := range []int{16, 64, 256, 1024} {
+	add(1, Rate, everyPeer, true, 0.9)
+	add(8, Rate, everyPeer, true, 0.95)
+	add(16, Rate, everyPeer, true, 0.95)
+	for _, callers := range []int{64, 256, 1024} {
 		add(callers, Rate, everyPeer, true, 1)
 		add(callers, P99, everyPeer, false, 1)
 	}
-	add(256, Rate, redisRateName, true, 5.5)
-	add(64, RedisCPU, redisRateName, false, 0.25)
+	add(256, Rate, redisRateName, true, 5)
+	add(64, RedisCPU, redisRateName, false, 0.28)
 	add(1, RedisCPU, redisRateName, false, 1)
 	return bs
 }
@@ -97,8 +90,8 @@ func networkBudgets() (bs []Budget) {
 					Metric: m, Than: rueidisName, Bound: bound,
 				})
 			}
-			add("median", P50, 1.15)
-			add("p99", P99, 1.2)
+			add("median", P50, 1.1)
+			add("p99", P99, 1.15)
 			add("server CPU", RedisCPU, 1.1)
 			add("client CPU", ClientCPU, 1.3)
 		}
@@ -118,12 +111,37 @@ func scriptBudgets() (bs []Budget) {
 	return bs
 }
 
+// inShort are the budgets that say most to a stranger, each with a sentence for what was measured.
+var inShort = []struct{ what, says string }{
+	{"memory, hot key: ns above the monotonic clock",
+		"In memory, a decision takes %s ns more than reading the clock."},
+	{"Redis, callers 64: decisions/s, ratio to " + everyPeer,
+		"Through one Redis, 64 callers get %s times the decisions of the best other limiter."},
+	{"Redis, callers 64: server CPU, ratio to " + redisRateName,
+		"A decision costs that Redis %s times the CPU of one of go-redis/redis_rate."},
+	{"network, 450us each way, 2000 a second: median, ratio to " + rueidisName,
+		"Over a network of 450 us each way, the median latency is %s times rueidislimiter's."},
+	{"service, callers 64: server CPU, ratio to " + upstreamName,
+		"As a server of Envoy's protocol, it takes %s times the CPU of envoyproxy/ratelimit."},
+}
+
+// summary is a list of the sentences whose budgets were measured.
+func summary(r *Results) (lines string) {
+	for _, one := range inShort {
+		i := slices.IndexFunc(budgets, func(b Budget) bool { return b.What == one.what })
+		if s, _ := budgets[i].measure(r); s.OK {
+			lines += "- " + fmt.Sprintf(one.says, s) + "\n"
+		}
+	}
+	return lines
+}
+
 // serviceBudgets compare the server with its peer.
 func serviceBudgets() (bs []Budget) {
 	of := func(callers int) Cell { return Cell{servicePart, grantedName, callers, headgateName} }
 	bs = append(bs, Budget{
 		What: "service, callers 64: server CPU, ratio to " + upstreamName,
-		Of:   of(64), Metric: ServerCPU, Than: upstreamName, Bound: 0.4,
+		Of:   of(64), Metric: ServerCPU, Than: upstreamName, Bound: 0.35,
 	})
 	for _, callers := range []int{1, 16, 64, 256} {
 		bs = append(bs, Budget{
@@ -134,7 +152,7 @@ func serviceBudgets() (bs []Budget) {
 	for _, c := range []struct {
 		workload string
 		bound    float64
-	}{{consoleGranted, 1.01}, {consoleDenied, 1.03}} {
+	}{{consoleGranted, 1.03}, {consoleDenied, 1.03}} {
 		bs = append(bs, Budget{
 			What:   "service, " + c.workload + ", 10 viewers: server CPU, ratio to no viewer",
 			Of:     Cell{servicePart, c.workload, consoleCallers, tenViewersName},
@@ -179,9 +197,6 @@ func (b Budget) row(r *Results) string {
 	bound, verdict := "at most", "**missed**"
 	if b.AtLeast {
 		bound = "at least"
-	}
-	if b.Wish {
-		bound, verdict = "wish: "+bound, "not yet"
 	}
 	if b.met(s) {
 		verdict = "met"

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 )
@@ -15,7 +16,7 @@ import (
 func writeReport(w io.Writer, r *Results, setting string, bs []Budget) {
 	fmt.Fprintf(w, "# Results\n\nWritten by `make bench`; do not edit. [README.md](README.md) "+
 		"says how this is measured.\nNumbers are medians over the rounds, with the extremes in "+
-		"parentheses. A ratio is taken within each round.\n\n%s", setting)
+		"parentheses. A ratio is taken within each round.\n\n%s\n%s", summary(r), setting)
 	if met, missed, rows := compare(r, bs); len(rows) > 0 {
 		fmt.Fprintf(w, "\n## Budgets: %d met, %d missed\n\n| what | budget | measured | |\n"+
 			"|---|---|---|---|\n%s\n", met, missed, strings.Join(rows, "\n"))
@@ -25,14 +26,13 @@ func writeReport(w io.Writer, r *Results, setting string, bs []Budget) {
 	}
 }
 
-// compare compares r with those budgets that were measured. A wish is neither met nor missed.
+// compare compares r with those budgets that were measured.
 func compare(r *Results, bs []Budget) (met, missed int, rows []string) {
 	for _, b := range bs {
 		s, _ := b.measure(r)
 		switch {
 		case !s.OK:
 			continue
-		case b.Wish:
 		case b.met(s):
 			met++
 		default:
@@ -52,10 +52,26 @@ func setting(ctx context.Context, args []string, rounds int) string {
 	}
 	load, _ := os.ReadFile("/proc/loadavg")
 	return fmt.Sprintf("- Date: %s\n- Commit: %s\n- Command: `go run . %s` in bench/\n"+
-		"- Rounds: %d\n- Machine: %s, %d cores, %s/%s; load average before: %.14s\n- %s; %s\n",
+		"- Rounds: %d\n- Machine: %s, %d cores, %s/%s; load average before: %.14s\n- %s; %s%s\n",
 		time.Now().UTC().Format("January 2, 2006, 15:04 UTC"), commit, strings.Join(args, " "),
 		rounds, processor(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, load,
-		runtime.Version(), redisVersion(ctx))
+		runtime.Version(), redisVersion(ctx), peerVersions())
+}
+
+// peerVersions lists the modules that this program compares with, each after a semicolon.
+func peerVersions() (list string) {
+	build, _ := debug.ReadBuildInfo()
+	for _, m := range build.Deps {
+		for _, name := range []string{
+			"redis_rate/", "/rueidis", "ulule/limiter/", "/throttled/", "go-limiter", "x/time",
+			"httprate", "go-redis/v9",
+		} {
+			if strings.Contains(m.Path, name) {
+				list += "; " + m.Path + " " + m.Version
+			}
+		}
+	}
+	return list
 }
 
 // redisVersion asks a server of its own, because its program may have any name.

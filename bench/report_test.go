@@ -51,10 +51,6 @@ func TestBudgetRows(t *testing.T) {
 			"| at least 2 | 1.50 (0.50-2.00), fast | **missed** |",
 		},
 		{
-			Budget{Than: everyPeer, AtLeast: true, Bound: 2, Wish: true},
-			"| wish: at least 2 | 1.50 (0.50-2.00), fast | not yet |",
-		},
-		{
 			Budget{Than: "fast", Minus: true, Bound: 200.001},
 			"| at most 200 | 100.00 (-100.00-100.00) | met |",
 		},
