@@ -157,7 +157,7 @@ func (q *Question) answer(a *ask) Answer {
 	if len(a.decisions) == 0 && !a.banned {
 		v.Strictest = headgate.Strictest(nil)
 	}
-	if a.granted {
+	if a.granted && a.rule.Mode != Off {
 		v.Charged = a.cost
 	}
 	if !enforce { // what shadow decides is kept for the next Question
@@ -190,6 +190,9 @@ func (e *Engine) Settle(
 	}
 	a := &q.asks[0]
 	a.banned = false
+	if a.rule.Mode == Off {
+		a.limits = nil
+	}
 	if len(starts) > 0 && len(starts) == len(a.limits) {
 		a.start = &starts[0]
 	}

@@ -54,6 +54,7 @@ func (q *Question) Begin(ctx context.Context) (v Verdict, begun *Admission, err 
 		if len(c.rule.Count.Statuses) > 0 &&
 			(c.rule.Mode == Shadow || !c.strictest().Unchecked()) {
 			a.counted = append(a.counted, *c)
+			a.counted[len(a.counted)-1].decisions = nil // of the next Question
 		}
 	}
 	return v, a, nil

@@ -6,9 +6,10 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// decideShadow decides the rules in shadow, each by itself. It charges them if the request was
-// allowed, and peeks if not, because then the request is not carried out. For a rule that counts
-// denials, it is the reverse: it is charged if the denial counts. An error denies nothing.
+// decideShadow decides the rules in shadow: what one denies changes nothing for the others. It
+// charges them if the request was allowed, and peeks if not, because then the request is not
+// carried out. For a rule that counts denials, it is the reverse: it is charged if the denial
+// counts. An error denies nothing.
 func (q *Question) decideShadow(ctx context.Context, countsDenial bool) {
 	for a := range q.of(shadows) {
 		a.granted = q.granted

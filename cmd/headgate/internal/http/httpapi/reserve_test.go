@@ -199,3 +199,25 @@ func TestRefundOfABannedKey(t *testing.T) {
 		}
 	})
 }
+
+// What is reserved while a rule is off took nothing, so its commit changes nothing, also after the
+// rule enforces again.
+func TestReservationOfARuleThatIsOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := build(t, nil, Settings{})
+		left := func() string {
+			_, rest, _ := strings.Cut(f.post("/v1/peek", `{"rule": "login", "key": "k"}`).text, `"remaining":`)
+			return rest[:1]
+		}
+		f.post("/v1/take", `{"rule": "login", "key": "k", "cost": 4}`).want(t, 200)
+		f.handler.options.Engine.Switch(map[string]rules.Mode{"login": rules.Off})
+		off := f.post("/v1/reserve", `{"rule": "login", "key": "k", "cost": 4}`).id(t)
+		f.post("/v1/commit", fmt.Sprintf(`{"id": %q, "cost": 9}`, off)).
+			want(t, 200, `"limit":"unlimited"`)
+		f.handler.options.Engine.Switch(nil)
+		f.post("/v1/commit", fmt.Sprintf(`{"id": %q, "cost": 0}`, off)).want(t, 200, `"refunded":0`)
+		if got := left(); got != "1" {
+			t.Errorf("%s remain; want 1", got)
+		}
+	})
+}
