@@ -58,7 +58,7 @@ func PerMinute(n int64) Limit { return Per(n, time.Minute) }
 // PerHour is a token bucket that refills n tokens each hour; see [Per].
 func PerHour(n int64) Limit { return Per(n, time.Hour) }
 
-// PerDay is a token bucket that refills n tokens each 24 hours; see [Per]. For dates: [Daily].
+// PerDay is a token bucket that refills n tokens each 24 hours; see [Per]. For dates, use [Daily].
 func PerDay(n int64) Limit { return Per(n, 24*time.Hour) }
 
 // Per is a token bucket: n tokens flow in evenly over each period, and a request is

@@ -43,8 +43,8 @@ type ClientOptions struct {
 	Waited func(fullMethod string, d time.Duration)
 }
 
-// ClientInterceptors are those of a client: a call waits until its limits allow it, and until the
-// pauses that the server asked for are over.
+// ClientInterceptors limit the calls that a client sends: a call waits until its limits allow it,
+// and until the pauses that the server asked for are over.
 //
 // An answer RESOURCE_EXHAUSTED with a RetryInfo asks for a pause: the next calls with the same key
 // wait. Pauses are kept in the limiter's store, as by [httplimit.Transport], so that all processes

@@ -57,7 +57,7 @@ func (r request) RemoteAddr() string {
 	return ""
 }
 
-// ServerInterceptors are those of a server.
+// ServerInterceptors limit the calls that a server receives.
 type ServerInterceptors struct {
 	decider *httplimit.Decider[*Call, func(*Call, []headgate.Decision) error]
 }

@@ -30,7 +30,7 @@ or bytes. With several limits, all of them apply.
   5/s burst 5      5 at once, then one every 200 ms: 9 in the first second
 
 With --burst 5, 5/s means 5/s burst 5. Pipes that use the same store, key and limit
-share the limit, and take turns in no promised order.
+share the limit; between pipes, no order is promised.
 
 With memory:, the limits hold for the times at which lines are written, even if the
 machine or the reader is slow. With another store, each line has a start time by the

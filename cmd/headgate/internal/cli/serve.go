@@ -149,7 +149,7 @@ func checkDashboard(cmd *cobra.Command, text string) error {
 			"https://", nameOf("grafana", text))
 	case u.User != nil:
 		return usagef(cmd, "%s has a user or a password, which every reader of the console would "+
-			"get; want a URL without", nameOf("grafana", text))
+			"get; want a URL without them", nameOf("grafana", text))
 	}
 	return nil
 }

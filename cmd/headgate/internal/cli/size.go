@@ -12,7 +12,7 @@ import (
 )
 
 const sizeHelp = `Find the smallest limits that deny at most 0, 0.01, 0.1 and 1% of the requests
-of access logs. Propose three or four of them, and report what each would have denied. The
+of access logs. Propose three of them, and report what each would have denied. The
 results are exact: headgate replay denies the same requests.
 
 Limits are token buckets. For each period (--per), size finds the smallest n for n/period. For
