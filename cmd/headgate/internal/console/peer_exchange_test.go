@@ -128,8 +128,11 @@ func TestFleet(t *testing.T) {
 			t.Errorf("the keys denied most: %+v, want ip:bot with %d", top, bots)
 		}
 		stops[0]() // its last snapshot stays in Redis for a while
-		time.Sleep(silence + 2*time.Second)
-		if s.read(t, v); len(s.state.Instances) != 2 {
+		for range silence/time.Second + 3 {
+			time.Sleep(time.Second)
+			s.read(t, v)
+		}
+		if len(s.state.Instances) != 2 {
 			t.Errorf("after one ended: %+v", s.state.Instances)
 		}
 	})
