@@ -38,7 +38,7 @@ func TestClientLeaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually.True(t, "the other instance is told of the reset", announced.Load)
+	eventually.True(t, "the other instance receives the reset", announced.Load)
 	list, err := b.List(t.Context())
 	if err != nil || len(list) != 1 || list[0].ID != done.ID {
 		t.Errorf("the list is %+v, %v", list, err)
