@@ -19,8 +19,17 @@ type Problem struct { //nolint:errname // as RFC 9457 calls it
 	Field    string   `json:"field,omitempty"` // of the request, if one of them is wrong
 	Violated []string `json:"violated-policies,omitempty"`
 
+	Denial *Denial `json:"error,omitempty"`
+
 	Authenticate string        `json:"-"` // WWW-Authenticate
 	RetryAfter   time.Duration `json:"-"` // 0: unknown
+}
+
+// Denial is a denial as the APIs of models describe theirs, whose SDKs show nothing else of a body.
+type Denial struct {
+	Message string `json:"message"`
+	Type    string `json:"type"`
+	Code    string `json:"code"`
 }
 
 const (

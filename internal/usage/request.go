@@ -3,6 +3,7 @@ package usage
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"io"
 )
 
@@ -30,15 +31,21 @@ var bounds = map[path]bool{
 
 var boundNames = namesOf(bounds)
 
+// ErrStop is returned by a body that is not to be read further before it is passed on.
+var ErrStop = errors.New("usage: the rest of the body is not read ahead")
+
 // Peek reads what the request of body says, from the first MiB at most. Length is that of the body,
-// or -1. The body that Peek returns is the whole one, with the error at which reading has stopped.
+// or -1. It reads less if body returns ErrStop, and then finds no bound. The body that Peek returns
+// is the whole one, with the error at which reading has stopped.
 func Peek(body io.ReadCloser, length int64) (Request, io.ReadCloser) {
 	start, err := io.ReadAll(io.LimitReader(body, maxPeek))
-	rest := io.Reader(body)
-	if err != nil || len(start) < maxPeek || int64(len(start)) == length {
+	rest, stopped := io.Reader(body), errors.Is(err, ErrStop)
+	if !stopped && (err != nil || len(start) < maxPeek || int64(len(start)) == length) {
 		rest = ended{cmp.Or(err, io.EOF)} // a server may have closed the body meanwhile
 	}
-	return read(start, length), replayed{io.MultiReader(bytes.NewReader(start), rest), body}
+	said := read(start, length)
+	said.Bounded = said.Bounded && !stopped
+	return said, replayed{io.MultiReader(bytes.NewReader(start), rest), body}
 }
 
 // read returns what the beginning of a body says. If a part of that is not clear, a server may read

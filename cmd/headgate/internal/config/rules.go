@@ -38,11 +38,14 @@ func (r *reader) rule(n *yaml.Node, path string) {
 			rule.LabelKeys, _ = r.boolean(n, path)
 		}},
 		field{"max_wait", func(n *yaml.Node, path string) {
-			rule.MaxWait = r.maxWait(n, path)
+			rule.MaxWait = r.duration(n, path, rules.ParseMaxWait)
 		}},
 		field{"max_waiting", func(n *yaml.Node, path string) {
 			most, _ := r.whole(n, path, 1, rules.MaxMaxWaiting)
 			rule.MaxWaiting = int(most)
+		}},
+		field{"retry_within", func(n *yaml.Node, path string) {
+			rule.RetryWithin = r.duration(n, path, rules.ParseRetryWithin)
 		}},
 	)
 	r.require(n, path, "name", "a name for state and metrics")
@@ -249,11 +252,13 @@ func (r *reader) headroom(n *yaml.Node, path string) (h rules.Headroom) {
 	return h
 }
 
-func (r *reader) maxWait(n *yaml.Node, path string) time.Duration {
+func (r *reader) duration(
+	n *yaml.Node, path string, parse func(string) (time.Duration, error),
+) time.Duration {
 	if !r.isText(n, path, "a time such as 2s") {
 		return 0
 	}
-	return parsed(r, n, path, rules.ParseMaxWait)
+	return parsed(r, n, path, parse)
 }
 
 func (r *reader) override(n *yaml.Node, path string) {

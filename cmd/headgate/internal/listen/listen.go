@@ -18,6 +18,7 @@ const (
 	headerTimeout  = 10 * time.Second
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
+	maxStreams     = 100 // of an HTTP/2 connection, the least that RFC 9113 recommends
 )
 
 // Bounds are the bounds of a listener.
@@ -71,5 +72,6 @@ func Server(h http.Handler) *http.Server {
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 	}
 }

@@ -18,11 +18,12 @@ const otherKeys = "other"
 
 // decisions counts decisions by rule, and by key for the rules that ask for it.
 type decisions struct {
-	total    *prometheus.CounterVec
-	degraded *prometheus.CounterVec
-	banned   *prometheus.CounterVec
-	byKey    *prometheus.CounterVec
-	tokens   *tokens
+	total     *prometheus.CounterVec
+	degraded  *prometheus.CounterVec
+	banned    *prometheus.CounterVec
+	byKey     *prometheus.CounterVec
+	unmatched prometheus.Counter
+	tokens    *tokens
 
 	used atomic.Pointer[map[string]*ruleSeries] // by the names of the rules in use
 
@@ -52,6 +53,8 @@ func newDecisions(m *Metrics) *decisions {
 		byKey: m.counter("headgate_key_decisions_total",
 			"Decisions by key, for rules with label_keys. Keys above the maximum count as other.",
 			"rule", "key", "outcome"),
+		unmatched: m.counter("headgate_unmatched_requests_total",
+			"Requests that no rule matched, and that were allowed.").WithLabelValues(),
 		keys:   make(map[string]map[string]bool),
 		tokens: newTokens(m),
 	}
@@ -77,6 +80,9 @@ func (m *Metrics) Decided(e rules.Event) {
 		d.countKey(e.Rule.Name, e.Key, e.Outcome.String())
 	}
 }
+
+// Unmatched counts a request that no rule matched. It is for rules.Options.
+func (m *Metrics) Unmatched() { m.decisions.unmatched.Inc() }
 
 // countKey counts a decision of a key, unless [Metrics.Use] has removed the rule meanwhile.
 func (d *decisions) countKey(rule, key, outcome string) {

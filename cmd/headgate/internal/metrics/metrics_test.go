@@ -43,11 +43,13 @@ func TestDecisions(t *testing.T) {
 	m.Decided(rules.Event{Rule: r, Key: "ip:192.0.2.1", Outcome: rules.Denied})
 	m.Decided(rules.Event{Rule: r, Outcome: rules.Failed, Err: io.EOF})
 	m.Called(t.Context(), observe.Call{Took: time.Millisecond, Err: io.EOF})
+	m.Unmatched()
 	page := scrape(t, m)
 	wants(t, page,
 		`headgate_decisions_total{outcome="allowed",pod_name="a",rule="login"} 1`,
 		`headgate_decisions_total{outcome="denied",pod_name="a",rule="login"} 1`,
 		`headgate_decisions_total{outcome="error",pod_name="a",rule="login"} 1`,
+		`headgate_unmatched_requests_total{pod_name="a"} 1`,
 		`headgate_decision_seconds_count{pod_name="a",result="error"} 1`,
 		`headgate_build_info{pod_name="a",version="v1"} 1`)
 	if strings.Contains(page, "192.0.2.1") {

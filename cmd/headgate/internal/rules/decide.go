@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -23,6 +24,9 @@ type Verdict struct {
 	// RetryAfter is the wait after which the request may be granted; [headgate.Never] if no wait
 	// helps.
 	RetryAfter time.Duration
+
+	// GiveUp tells clients that retry by themselves not to: the wait is too long for that.
+	GiveUp bool
 }
 
 // Reason says what denied a request.
@@ -169,6 +173,7 @@ func (q *Question) verdict() Verdict {
 		}
 		if wait := a.strictest().RetryAfter; v.Reason == None || wait > v.RetryAfter {
 			v.Rule, v.Reason, v.RetryAfter = a.rule.Name, a.reason(), wait
+			v.GiveUp = a.banned || wait > cmp.Or(a.rule.RetryWithin, time.Minute)
 		}
 	}
 	if v.Reason > Limits {

@@ -39,6 +39,9 @@ type Options struct {
 	// Settled is called with each cost that is in a response, and must be as quick. Default: none.
 	Settled func(Settlement)
 
+	// Unmatched is called for each request that no rule matches; it must be quick. Default: none.
+	Unmatched func()
+
 	// PermitTTL is the time after which the permits of a process that died are free again.
 	// Default: 30 s.
 	PermitTTL time.Duration

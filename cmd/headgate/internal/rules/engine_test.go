@@ -354,3 +354,42 @@ func TestPoolKeepsNothing(t *testing.T) {
 		t.Errorf("kept: %+v", q)
 	}
 }
+
+// Clients are told to give up if their wait is longer than retry_within, and if they are banned.
+func TestGiveUp(t *testing.T) {
+	set, err := NewSet([]Rule{
+		{Name: "minute", Limits: []headgate.Limit{headgate.PerMinute(1)}, Match: Match{Path: "/m"}},
+		{Name: "hour", Limits: []headgate.Limit{headgate.PerHour(1)}, Match: Match{Path: "/h"}},
+		{
+			Name: "patient", Limits: []headgate.Limit{headgate.PerHour(1)}, Match: Match{Path: "/p"},
+			RetryWithin: time.Hour,
+		},
+		{Name: "never", Limits: []headgate.Limit{headgate.PerHour(1)}, Match: Match{Path: "/n"},
+			Cost: Cost{Fixed: 2}},
+		{Name: "ban", Limits: []headgate.Limit{headgate.PerHour(9)}, Match: Match{Path: "/b"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unmatched := 0
+	e := New(headgate.NewMemory(), nil, Options{
+		Overrides: overrides{{Rule: "ban", Key: "all", Ban: true}}, Unmatched: func() { unmatched++ },
+	})
+	e.Use(set)
+	for path, want := range map[string]bool{
+		"/m": false, "/h": true, "/p": false, "/n": true, "/b": true, "/none": false,
+	} {
+		var v Verdict
+		for range 2 {
+			if v, err = e.Match(&Request{Path: path}).Decide(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if v.GiveUp != want {
+			t.Errorf("%s: %+v", path, v)
+		}
+	}
+	if unmatched != 2 {
+		t.Errorf("%d requests matched no rule; want 2", unmatched)
+	}
+}

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"context"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -60,6 +61,9 @@ func (e *Engine) Match(r *Request) *Question {
 	q := e.question(Order{Hold: true})
 	t := newTarget(r)
 	q.found = q.active.index.match(&t, q.found)
+	if len(q.found) == 0 && e.options.Unmatched != nil {
+		e.options.Unmatched()
+	}
 	for _, rule := range q.found {
 		q.add(rule, &t)
 	}
@@ -105,6 +109,27 @@ func (q *Question) NeedsBody() bool {
 		needs = needs || a.rule.Cost.Tokens != nil && !a.banned
 	}
 	return needs
+}
+
+// Exhausted reports whether nothing is left for a rule that charges by the body, and denies at once
+// what does not fit.
+func (q *Question) Exhausted(ctx context.Context) bool {
+	var rs []headgate.Request
+	for a := range q.of(enforces) {
+		if a.rule.Cost.Tokens != nil && !a.rule.holds() {
+			rs = a.appendRequests(rs, 0, q.order)
+		}
+	}
+	ds := make([]headgate.Decision, len(rs))
+	if len(rs) == 0 || take(ctx, q.engine.store, rs, ds) != nil { // which the decision reports
+		return false
+	}
+	for i, d := range ds {
+		if d.Remaining <= rs[i].Headroom {
+			return true
+		}
+	}
+	return false
 }
 
 // Expect charges by what the body of the request says.

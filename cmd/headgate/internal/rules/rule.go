@@ -39,6 +39,9 @@ type Rule struct {
 	// long: 1ms to 20s. At most MaxWaiting wait at once in this process; 0 means 100.
 	MaxWait    time.Duration
 	MaxWaiting int
+	// RetryWithin is the longest wait after which a denied client is asked to try again. One that
+	// would wait longer, or is banned, is told not to. 0 means a minute.
+	RetryWithin time.Duration
 	// LabelKeys lets metrics carry the keys of this rule, up to a bound.
 	LabelKeys bool
 }

@@ -110,6 +110,7 @@ func (s *server) build() error {
 	s.overrides = s.openOverrides()
 	s.engine = rules.New(s.native, s.stores.permits, rules.Options{
 		Overrides: s.overrides, Observe: s.decided, Settled: s.metrics.Settled,
+		Unmatched: s.metrics.Unmatched,
 	})
 	s.metrics.Register(metrics.Waiting(s.engine.Waiting))
 	s.api = httpapi.New(httpapi.Options{

@@ -14,13 +14,16 @@ import (
 )
 
 // SetFields sets the fields that report v to the client: RateLimit-Policy, RateLimit,
-// X-RateLimit-* and Retry-After.
+// X-RateLimit-*, Retry-After and X-Should-Retry.
 func SetFields(h http.Header, v *rules.Verdict) {
 	if len(v.Decisions) > 0 {
 		httplimit.AllFields.Write(h, time.Now(), v.Decisions...)
 	}
 	if !v.Allowed && v.Reason != rules.Limits {
 		problem.SetRetryAfter(h, v.RetryAfter)
+	}
+	if v.GiveUp {
+		h.Set("X-Should-Retry", "false") // which the SDKs of OpenAI and Anthropic obey
 	}
 }
 
@@ -46,15 +49,25 @@ func Deny(w http.ResponseWriter, status int, v *rules.Verdict) {
 		return
 	}
 	SetFields(w.Header(), v)
+	p := denied(status, v)
+	p.Denial = &problem.Denial{
+		Message: p.Detail, Type: "rate_limit_error", Code: "rate_limit_exceeded",
+	}
+	p.Write(w)
+}
+
+// denied describes a denial.
+func denied(status int, v *rules.Verdict) *problem.Problem {
 	switch v.Reason {
 	case rules.Ban:
-		Fail(w, status, "The rule "+v.Rule+" bans this client.")
+		detail := "The rule " + v.Rule + " bans this client."
+		return &problem.Problem{Status: status, Detail: detail}
 	case rules.Permits:
 		detail := "The rule " + v.Rule + " allows no more concurrent requests."
-		problem.Exceeded(status, detail, []string{v.Rule}).Write(w)
+		return problem.Exceeded(status, detail, []string{v.Rule})
 	case rules.Limits, rules.None:
-		exceeded(status, v).Write(w)
 	}
+	return exceeded(status, v)
 }
 
 // exceeded names the limits that denied. While the store is unavailable, their shares did.

@@ -78,7 +78,9 @@ func TestDeny(t *testing.T) {
 			"1", "", "The rule r allows no more concurrent requests.", 1, false,
 		},
 		{
-			rules.Verdict{Rule: "r", Reason: rules.Ban, RetryAfter: 1500 * time.Millisecond},
+			rules.Verdict{
+				Rule: "r", Reason: rules.Ban, RetryAfter: 1500 * time.Millisecond, GiveUp: true,
+			},
 			"2", "", "The rule r bans this client.", 0, false,
 		},
 		{
@@ -101,6 +103,12 @@ func TestDeny(t *testing.T) {
 				len(p.Violated) != c.violated || w.Header().Get("Retry-After") != c.retry ||
 				w.Header().Get("X-Ratelimit-Remaining") != c.remain {
 				t.Errorf("%s: %d %+v %v", c.text, w.Code, p, w.Header())
+			}
+			giveUp := w.Header().Get("X-Should-Retry")
+			if shown := p.Denial; giveUp != "" && !c.v.GiveUp || c.v.GiveUp && giveUp != "false" ||
+				!c.unavailable && (shown == nil || shown.Message != c.text ||
+					shown.Type != "rate_limit_error" || shown.Code != "rate_limit_exceeded") {
+				t.Errorf("%s: %+v, X-Should-Retry: %s", c.text, shown, giveUp)
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/http/bodies"
 	"github.com/headgate/headgate/cmd/headgate/internal/jsonscan"
 	"github.com/headgate/headgate/internal/problem"
 )
@@ -50,11 +51,17 @@ func Given(f Field, names *[]string) Field {
 
 // Read reads the body of r as an object of fields.
 func Read(w http.ResponseWriter, r *http.Request, most int64, fields ...Field) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	from := bodies.New(http.MaxBytesReader(w, r.Body, most))
+	defer from.Release()
+	body, err := io.ReadAll(from)
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &problem.Problem{Status: http.StatusRequestEntityTooLarge,
 			Detail: "the body is too large; want at most " + strconv.FormatInt(e.Limit, 10) +
 				" bytes"}
+	}
+	if errors.Is(err, bodies.ErrFull) {
+		return &problem.Problem{Status: http.StatusServiceUnavailable, RetryAfter: time.Second,
+			Detail: "the body is slow, or many large bodies are read; want it again later"}
 	}
 	if err != nil {
 		return problem.BadField("body", "incomplete", "a whole JSON object")

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/http/answer"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/bodies"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/internal/usage"
 )
@@ -19,9 +20,10 @@ type exchange struct {
 	response  *http.Response // nil until there is one
 	unsent    bool           // there is none, as the server cannot be reached
 
-	length int64         // of body; -1: unknown
-	passed io.ReadCloser // all of body, after a part was read; nil: none was
-	usage  *usage.Body   // of response; nil: no rule needs it
+	length int64          // of body; -1: unknown
+	peeked *bodies.Reader // what reads it before the decision; nil: nothing does
+	passed io.ReadCloser  // all of body, after a part was read; nil: none was
+	usage  *usage.Body    // of response; nil: no rule needs it
 }
 
 type exchangeKey struct{}

@@ -103,7 +103,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Client: h.options.Client(r),
 	})
 	if question.NeedsBody() {
-		question.Expect(x.expected())
+		x.expect(r.Context(), question)
+	}
+	if x.peeked != nil {
+		defer x.peeked.Release()
 	}
 	var err error
 	x.verdict, x.admission, err = question.Begin(r.Context())

@@ -430,6 +430,25 @@ func TestBodyStallsBeforeItsRule(t *testing.T) {
 	})
 }
 
+// A key that has nothing left is denied before its large body arrives. A small one is read.
+func TestLargeBodyOfAnExhaustedKey(t *testing.T) {
+	bubble(t, echo, budget(10), func(t *testing.T, e *edge, dial func() net.Conn) {
+		limit := rules.Named("tokens", budget(10).Limits)[0]
+		_, err := e.store.Take(t.Context(), headgate.Request{Key: "all", Limit: limit, Cost: 10})
+		if err != nil || e.left(t, "tokens", "all") != 0 {
+			t.Fatal(err)
+		}
+		for _, length := range []string{"Content-Length: 16385", "Transfer-Encoding: chunked"} {
+			conn, started := dial(), time.Now()
+			_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: h\r\n"+length+"\r\n\r\n")
+			r := next(t, bufio.NewReader(conn))
+			if after := time.Since(started); r.StatusCode != http.StatusTooManyRequests || after > time.Second {
+				t.Errorf("%s: %d after %s", length, r.StatusCode, after)
+			}
+		}
+	})
+}
+
 // Parts of a stream pass one by one while their usage is read.
 func TestStreamIsNotHeldUp(t *testing.T) {
 	app := func(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,74 @@
+// Package bodies bounds the memory of the bodies that are read before their requests are decided.
+package bodies
+
+import (
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/internal/usage"
+)
+
+// ErrFull is returned by [Reader.Read] if the bodies of the process hold all that they may, or if
+// the body takes too long. The body can be read on elsewhere.
+var ErrFull = usage.ErrStop
+
+const (
+	// most is how many bytes the bodies of the process hold together.
+	most = 8 << 20
+
+	// free is how many bytes of each body are not counted, so that a few large bodies do not keep
+	// the server from reading small ones.
+	free = 4 << 10
+
+	// patience is how long a body may take.
+	patience = 10 * time.Second
+)
+
+var held atomic.Int64
+
+// Reader reads the beginning of a body into memory, until [Reader.Pass], and then the rest.
+type Reader struct {
+	io.ReadCloser
+
+	until time.Time
+	read  int64
+	held  atomic.Int64
+	pass  bool
+}
+
+// New returns a Reader of body, which must be closed.
+func New(body io.ReadCloser) *Reader {
+	return &Reader{ReadCloser: body, until: time.Now().Add(patience)}
+}
+
+// Pass ends the part that is held in memory: the next Read comes when that has been passed on.
+func (r *Reader) Pass() { r.pass = true }
+
+// Read implements io.Reader.
+func (r *Reader) Read(p []byte) (int, error) {
+	if r.pass {
+		r.Release()
+		return r.ReadCloser.Read(p)
+	}
+	counted := max(r.read+int64(len(p))-max(r.read, free), 0)
+	if held.Add(counted) > most || time.Now().After(r.until) {
+		held.Add(-counted)
+		return 0, ErrFull
+	}
+	n, err := r.ReadCloser.Read(p)
+	unused := min(int64(len(p)-n), counted)
+	held.Add(-unused)
+	r.held.Add(counted - unused)
+	r.read += int64(n)
+	return n, err
+}
+
+// Close implements io.Closer, and releases the body.
+func (r *Reader) Close() error {
+	r.Release()
+	return r.ReadCloser.Close()
+}
+
+// Release says that nothing of the body is held any longer.
+func (r *Reader) Release() { held.Add(-r.held.Swap(0)) }
