@@ -49,9 +49,9 @@ func (l Limit) AnchoredOn(month time.Month, day int) Limit {
 
 // Bounds returns the beginnings of three windows of the calendar l: the one that contains t and the
 // next two. For other limits they are zero.
-func (l Limit) Bounds(t time.Time) (start, next, last time.Time) {
+func (l Limit) Bounds(t time.Time) (start, next, afterNext time.Time) {
 	if !l.valid() || l.rule.Algorithm != algorithm.CalendarWindow {
-		return start, next, last
+		return start, next, afterNext
 	}
 	a, b, c := l.rule.Bounds(t.UnixMicro())
 	return time.UnixMicro(a), time.UnixMicro(b), time.UnixMicro(c)

@@ -168,8 +168,8 @@ func numbers(l headgate.Limit, now int64) (a, b int64) {
 		if now == 0 {
 			now = time.Now().UnixMicro()
 		}
-		start, next, last := l.Bounds(time.UnixMicro(now))
-		first, second := next.Sub(start)/time.Second, last.Sub(next)/time.Second
+		start, next, afterNext := l.Bounds(time.UnixMicro(now))
+		first, second := next.Sub(start)/time.Second, afterNext.Sub(next)/time.Second
 		return start.UnixMicro(), int64(first<<26 + second) // see calendar_window.lua
 	case headgate.AlgorithmTokenBucket:
 		return algorithm.Fraction(l.Refill(), l.Period().Microseconds())

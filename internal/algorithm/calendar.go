@@ -17,11 +17,11 @@ const (
 // calendar divides time into the days, weeks, months or years of a time zone. A window begins at
 // the first moment at which clocks there show its date, or a later one if they skip it.
 type calendar struct {
-	unit  time.Duration
-	zone  *time.Location
-	month time.Month // with day, the anchor
-	day   int
-	last  atomic.Pointer[bounds] // those computed last
+	unit     time.Duration
+	zone     *time.Location
+	month    time.Month // with day, the anchor
+	day      int
+	computed atomic.Pointer[bounds] // most recently
 }
 
 // bounds are where a window begins, where the next one does, and the one after that.
@@ -50,11 +50,11 @@ func loadZone(name string) (*time.Location, error) {
 
 // window returns the start and the end of the window that now is in.
 func (c *calendar) window(now int64) (start, end int64) {
-	b := c.last.Load()
+	b := c.computed.Load()
 	switch {
 	case b == nil || now < b[0] || now >= b[2]:
 		b = c.around(now)
-		c.last.Store(b)
+		c.computed.Store(b)
 	case now >= b[1]:
 		return b[1], b[2]
 	}
@@ -63,11 +63,11 @@ func (c *calendar) window(now int64) (start, end int64) {
 
 // Bounds returns where the window of a calendar that now is in begins, where the next one does, and
 // the one after that.
-func (l *Rule) Bounds(now int64) (start, next, last int64) {
-	b := l.calendar.last.Load()
+func (l *Rule) Bounds(now int64) (start, next, afterNext int64) {
+	b := l.calendar.computed.Load()
 	if b == nil || now < b[0] || now >= b[1] {
 		b = l.calendar.around(now)
-		l.calendar.last.Store(b)
+		l.calendar.computed.Store(b)
 	}
 	return b[0], b[1], b[2]
 }
@@ -78,8 +78,8 @@ func (l *Rule) unknown(start, now int64) bool {
 	if l.calendar == nil {
 		return false
 	}
-	_, _, last := l.Bounds(now)
-	return start >= last
+	_, _, end := l.Bounds(now)
+	return start >= end
 }
 
 // around computes the bounds at now, from 0 to MaxExact. Where clocks are set back past a boundary,
@@ -101,13 +101,13 @@ func (c *calendar) around(now int64) *bounds {
 func (c *calendar) number(year int, month time.Month, day int) int {
 	switch c.unit {
 	case Year:
-		if month < c.month || month == c.month && day < c.lastDay(year, month) {
+		if month < c.month || month == c.month && day < c.anchorDay(year, month) {
 			year--
 		}
 		return year
 	case Month:
 		n := 12*year + int(month) - 1
-		if day < c.lastDay(year, month) {
+		if day < c.anchorDay(year, month) {
 			n--
 		}
 		return n
@@ -124,10 +124,10 @@ func (c *calendar) number(year int, month time.Month, day int) int {
 func (c *calendar) start(n int) int64 {
 	switch c.unit {
 	case Year:
-		return c.first(n, c.month, c.lastDay(n, c.month))
+		return c.first(n, c.month, c.anchorDay(n, c.month))
 	case Month:
 		year, month := n/12, time.Month(n%12+1)
-		return c.first(year, month, c.lastDay(year, month))
+		return c.first(year, month, c.anchorDay(year, month))
 	case Week:
 		return c.first(1970, time.January, 1+7*n-3)
 	default:
@@ -135,8 +135,8 @@ func (c *calendar) start(n int) int64 {
 	}
 }
 
-// lastDay is the day of the anchor in a month: its last day if it lacks that of the anchor.
-func (c *calendar) lastDay(year int, month time.Month) int {
+// anchorDay is the day of the anchor in a month: its last day if it lacks that of the anchor.
+func (c *calendar) anchorDay(year int, month time.Month) int {
 	return min(c.day, time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day())
 }
 

@@ -18,7 +18,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Metrics are the metrics of one server.
+// Metrics counts what a server does, and is scraped by Prometheus.
 type Metrics struct {
 	registry  *prometheus.Registry
 	register  prometheus.Registerer // with the labels of all metrics
