@@ -70,3 +70,32 @@ func decision(l Limit, v algorithm.Verdict) Decision {
 func duration(micros int64) time.Duration {
 	return time.Duration(min(micros, maxExact)) * time.Microsecond
 }
+
+var unlimited = Decision{Limit: Unlimited(), Remaining: math.MaxInt64}
+
+// Strictest returns the strictest of several decisions made together. That is the denial with the
+// longest RetryAfter. If there is no denial, it is the grant with the least Remaining. If several
+// are equal, it is the first. Without decisions, it is a grant by [Unlimited].
+func Strictest(ds []Decision) Decision {
+	if len(ds) == 0 {
+		return unlimited
+	}
+	strictest := ds[0]
+	for _, d := range ds[1:] {
+		if stricter(d, strictest) {
+			strictest = d
+		}
+	}
+	return strictest
+}
+
+func stricter(d, than Decision) bool {
+	switch {
+	case d.Allowed() != than.Allowed():
+		return !d.Allowed()
+	case d.Allowed():
+		return d.Remaining < than.Remaining
+	default:
+		return d.RetryAfter > than.RetryAfter
+	}
+}

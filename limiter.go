@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -287,33 +286,4 @@ func (l *Limiter) group(key string, limits []Limit, cost int64) *group {
 func (l *Limiter) release(g *group) {
 	clear(g.requests) // hold no key while idle
 	l.groups.Put(g)
-}
-
-var unlimited = Decision{Limit: Unlimited(), Remaining: math.MaxInt64}
-
-// Strictest returns the strictest of several decisions made together. That is the denial with the
-// longest RetryAfter. If there is no denial, it is the grant with the least Remaining. If several
-// are equal, it is the first. Without decisions, it is a grant by [Unlimited].
-func Strictest(ds []Decision) Decision {
-	if len(ds) == 0 {
-		return unlimited
-	}
-	strictest := ds[0]
-	for _, d := range ds[1:] {
-		if stricter(d, strictest) {
-			strictest = d
-		}
-	}
-	return strictest
-}
-
-func stricter(d, than Decision) bool {
-	switch {
-	case d.Allowed() != than.Allowed():
-		return !d.Allowed()
-	case d.Allowed():
-		return d.Remaining < than.Remaining
-	default:
-		return d.RetryAfter > than.RetryAfter
-	}
 }

@@ -9,7 +9,7 @@
 --
 -- Returns for each request '<I7i7I7': what remains, the microseconds until a retry (0 if it is
 -- granted at once, or one of the codes below 0), and until the initial state; and if
--- group.lua is there, the clock '<I7'.
+-- slow_path.lua is there, the clock '<I7'.
 local BADSTATE, WRONGTYPE, NOROOM = -2, -3, -4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local call = redis.call
@@ -18,5 +18,5 @@ local call = redis.call
 -- when a key expires, if that changes. k is the index of the key of the request.
 local k, values, limits, changed, expiries, answers = nil, nil, {}, {}, nil, {}
 
--- slowly decides what is rare, if group.lua is there.
+-- slowly decides what is rare, if slow_path.lua is there.
 local slowly

@@ -65,7 +65,7 @@ func source(set algorithms) string {
 	}
 	text += "local algorithms = {" + decide + "}\n" + file("batch")
 	if set&slowPath != 0 {
-		text += file("booking") + file("group")
+		text += file("booking") + file("slow_path")
 	}
 	return text + file("take") + file("write")
 }
