@@ -6,10 +6,14 @@ import (
 	"net/http"
 	"time"
 
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	"google.golang.org/grpc"
+
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/grpcserver"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/xds"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/forwardauth"
 	"github.com/headgate/headgate/cmd/headgate/internal/listen"
 	"github.com/headgate/headgate/cmd/headgate/internal/metrics"
 )
@@ -113,6 +117,9 @@ func (s *server) openGRPC(ctx context.Context) error {
 	}
 	o := grpcserver.Options{
 		TLS: config, Panicked: func(value any) { s.panicked("grpc", value) },
+		Register: func(r grpc.ServiceRegistrar) {
+			authv3.RegisterAuthorizationServer(r, forwardauth.NewExtAuthz(s.engine, s.client))
+		},
 	}
 	if s.env != nil {
 		o.MaxConnectionAge, o.MaxConnectionAgeGrace = s.env.MaxAge, s.env.MaxAgeGrace

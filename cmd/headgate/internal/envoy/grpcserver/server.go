@@ -39,6 +39,9 @@ type Options struct {
 
 	MaxStreams int // requests at once on a connection; 0: 250
 
+	// Register adds further services. Default: none.
+	Register func(grpc.ServiceRegistrar)
+
 	// Panicked is called with the value of a panic, whose request is answered INTERNAL.
 	// Default: the panic goes on.
 	Panicked func(value any)
@@ -93,17 +96,21 @@ func New(d Decider, o Options) *Server {
 	s.grpc = grpc.NewServer(s.serverOptions()...)
 	s.grpc.RegisterService(rateLimitService(d, s.recovered), nil)
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
+	if o.Register != nil {
+		o.Register(s.grpc)
+	}
 	s.SetReady(false)
 	return s
 }
 
-// serverOptions bounds what a client can make the server hold. There is no interceptor and no
-// statistics handler on the way of a rate limit request.
+// serverOptions bounds what a client can make the server hold. There is no statistics handler on
+// the way of a rate limit request, which ignores interceptors.
 func (s *Server) serverOptions() []grpc.ServerOption {
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.NumStreamWorkers(workers),
 		grpc.StreamInterceptor(s.endWithServer),
+		grpc.UnaryInterceptor(s.recoverUnary),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxHeaderListSize(maxHeaderList),
 		// Also the bound of handlers that run for a connection, whose client may have reset their
@@ -197,6 +204,14 @@ func (s *Server) endWithServer(
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
 	return handle(srv, boundStream{stream, ctx})
+}
+
+// recoverUnary answers a call whose handler panics.
+func (s *Server) recoverUnary(
+	ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
+) (reply any, err error) {
+	defer s.recovered(&err)
+	return handle(ctx, request)
 }
 
 // recovered turns a panic into the error of a request. Handlers defer it.

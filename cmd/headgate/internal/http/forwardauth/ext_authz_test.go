@@ -1,0 +1,191 @@
+package forwardauth
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/proxy"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/fallback"
+)
+
+// asked describes a request as Envoy does.
+func asked(method, host, target string, header http.Header) *authv3.CheckRequest {
+	r := &authv3.AttributeContext_HttpRequest{
+		Method: method, Host: host, Path: target,
+		Headers: map[string]string{":path": target, ":authority": host},
+	}
+	for name, values := range header {
+		r.Headers[strings.ToLower(name)] = strings.Join(values, ",")
+	}
+	return &authv3.CheckRequest{Attributes: &authv3.AttributeContext{
+		Request: &authv3.AttributeContext_Request{Http: r},
+		Source: &authv3.AttributeContext_Peer{Address: &corev3.Address{
+			Address: &corev3.Address_SocketAddress{
+				SocketAddress: &corev3.SocketAddress{Address: "198.51.100.7"},
+			},
+		}},
+	}}
+}
+
+func engine(t *testing.T, store headgate.Store, list ...rules.Rule) *rules.Engine {
+	t.Helper()
+	set, err := rules.NewSet(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := rules.New(store, nil, rules.Options{})
+	e.Use(set)
+	return e
+}
+
+func address(t *testing.T) func(*http.Request) netip.Addr {
+	t.Helper()
+	find, err := rules.ClientAddress([]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return find
+}
+
+// Whatever a client sends, ext_authz decides as the proxy does.
+func TestExtAuthzDecidesAsTheProxy(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer app.Close()
+	list := []rules.Rule{login(1), {
+		Name: "credential", Match: rules.Match{Path: "/api/*"},
+		Key:    []rules.KeyPart{{Source: "header", Name: "Authorization"}},
+		Limits: []headgate.Limit{headgate.PerHour(1)},
+	}}
+	denials := 0
+	for _, method := range []string{"POST", "GET", "HEAD", "PSOT"} {
+		for _, target := range []string{
+			"/login", "/login?a", "/login/", "//login", "/./login", "/a/../login", "/%6cogin", "/login%2f",
+			"/login;v=1", "/login%3bv", "/LOGIN", "/login%00", "/a%2f..%2flogin", "/logi",
+			"/api/x", "/api", "/api/../login", "/" + strings.Repeat("a", 8000), "/%ff", "/%zz",
+		} {
+			for _, header := range []http.Header{
+				{}, {"X-Forwarded-Uri": {"/free"}, "X-Original-Uri": {"/free"}},
+				{"X-Forwarded-Method": {"GET"}, "X-Forwarded-Host": {"other"}},
+				{"X-Forwarded-For": {"203.0.113.9"}}, {"Authorization": {"Bearer a"}},
+				{"X-Large": {strings.Repeat("a", 60_000)}},
+			} {
+				p, err := proxy.New(engine(t, headgate.NewMemory(), list...), app.URL, proxy.Options{
+					Client: address(t), Trusted: func(*http.Request) bool { return false },
+					Log: slog.New(slog.DiscardHandler),
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := NewExtAuthz(engine(t, headgate.NewMemory(), list...), address(t))
+				for range 2 {
+					r, err := http.NewRequestWithContext(t.Context(), method, "http://app", nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if r.URL, err = url.ParseRequestURI(target); err != nil {
+						break // a server refuses it
+					}
+					r.Header, r.RemoteAddr = header.Clone(), "198.51.100.7:1234"
+					w := httptest.NewRecorder()
+					p.ServeHTTP(w, r)
+					c, err := s.Check(t.Context(), asked(method, "app", target, header))
+					if err != nil {
+						t.Fatal(err)
+					}
+					denied := c.GetDeniedResponse()
+					if got := int(denied.GetStatus().GetCode()); w.Code == 429 && got != 429 ||
+						w.Code != 429 && c.GetOkResponse() == nil {
+						t.Errorf("%s %.40s %.60s: the proxy %d, Envoy %d", method, target,
+							fmt.Sprint(header), w.Code, got)
+					}
+					if denied != nil {
+						denials++
+					}
+				}
+			}
+		}
+	}
+	if denials < 100 {
+		t.Errorf("%d denials", denials)
+	}
+}
+
+// An answer has the fields of limits, a document, and what an access log can show.
+func TestExtAuthzAnswers(t *testing.T) {
+	s := NewExtAuthz(engine(t, headgate.NewMemory(), login(1)), address(t))
+	fields := func(list []*corev3.HeaderValueOption) http.Header {
+		h := make(http.Header)
+		for _, f := range list {
+			h.Set(f.GetHeader().GetKey(), f.GetHeader().GetValue())
+		}
+		return h
+	}
+	in := asked("POST", "app", "/login", nil)
+	in.Attributes.ContextExtensions = map[string]string{"rule": "login"}
+	in.Attributes.Request.Http.Path = "/other" // the rule is named
+	ok, err := s.Check(t.Context(), in)
+	if err != nil || ok.GetStatus().GetCode() != 0 ||
+		fields(ok.GetOkResponse().GetResponseHeadersToAdd()).Get("X-Ratelimit-Remaining") != "0" {
+		t.Errorf("%v, %v", ok, err)
+	}
+	no, err := s.Check(t.Context(), in)
+	d, meta := no.GetDeniedResponse(), no.GetDynamicMetadata().AsMap()
+	if err != nil || codes.Code(no.GetStatus().GetCode()) != codes.ResourceExhausted ||
+		fields(d.GetHeaders()).Get("Retry-After") != "3600" ||
+		fields(d.GetHeaders()).Get("Content-Type") != "application/problem+json" ||
+		!strings.Contains(d.GetBody(), "The rule login is exceeded.") ||
+		meta["rule"] != "login" || meta["allowed"] != false || meta["remaining"] != 0.0 {
+		t.Errorf("%v, %v", no, err)
+	}
+}
+
+// What cannot be decided is an error, for Envoy's failure_mode_allow, unless the store's policy
+// denies.
+func TestExtAuthzFails(t *testing.T) {
+	closed, err := fallback.New(failing{}, fallback.Options{Mode: fallback.Closed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := asked("POST", "app", "/login", nil)
+	named.Attributes.ContextExtensions = map[string]string{"rule": "none"}
+	for name, c := range map[string]struct {
+		store headgate.Store
+		in    *authv3.CheckRequest
+		want  codes.Code
+	}{
+		"no rule":       {headgate.NewMemory(), named, codes.InvalidArgument},
+		"not HTTP":      {headgate.NewMemory(), &authv3.CheckRequest{}, codes.InvalidArgument},
+		"a store fails": {failing{}, asked("POST", "app", "/login", nil), codes.Unavailable},
+		"closed":        {closed, asked("POST", "app", "/login", nil), codes.OK},
+	} {
+		got, err := NewExtAuthz(engine(t, c.store, login(1)), address(t)).Check(t.Context(), c.in)
+		if status.Code(err) != c.want || err == nil && got.GetDeniedResponse().GetStatus().GetCode() != 503 {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+// Fields that are sent one by one, with bytes that are not UTF-8, are read as they are.
+func TestExtAuthzRawFields(t *testing.T) {
+	r := asked("POST", "app", "/login", nil).GetAttributes().GetRequest().GetHttp()
+	r.HeaderMap = &corev3.HeaderMap{Headers: []*corev3.HeaderValue{
+		{Key: ":path", RawValue: []byte("/")}, {Key: "x-a", RawValue: []byte("\xff")},
+		{Key: "x-a", Value: "b"},
+	}}
+	if h := headerOf(r); len(h) != 1 || strings.Join(h["X-A"], ",") != "\xff,b" {
+		t.Errorf("%q", h)
+	}
+}
