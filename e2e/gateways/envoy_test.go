@@ -46,13 +46,18 @@ static_resources:
       - lb_endpoints:
 %s`
 
+// envoy is the program that scripts/deps has installed.
+func envoy() string {
+	path, err := filepath.Abs("testdata/envoy/bin/envoy")
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
 // startEnvoy runs an Envoy in front of so many Redis servers, and returns its address.
 func startEnvoy(t *testing.T, n int) (address string, servers []*redistest.Server) {
 	t.Helper()
-	envoy, err := filepath.Abs("testdata/envoy/bin/envoy")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var endpoints strings.Builder
 	for range n {
 		s := redistest.Start(t)
@@ -68,7 +73,7 @@ func startEnvoy(t *testing.T, n int) (address string, servers []*redistest.Serve
 	if err := os.WriteFile(filepath.Join(dir, "envoy.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	start(t, dir, envoy, "-c", "envoy.yaml", "--use-dynamic-base-id", "--concurrency", "2",
+	start(t, dir, envoy(), "-c", "envoy.yaml", "--use-dynamic-base-id", "--concurrency", "2",
 		"--log-level", "error")
 	until(t, "Envoy listens", func() bool { return reachable(t, address) })
 	return address, servers
@@ -217,4 +222,25 @@ func TestSuitesBehindRedisProxy(t *testing.T) {
 			return openProxied(t, envoy)
 		})
 	})
+}
+
+// The limits of a domain apply behind the page's Envoy.
+func TestDescriptorsBehindEnvoy(t *testing.T) {
+	t.Parallel()
+	found := files(t, "envoy.md")
+	g := gateways["Envoy"]
+	found["headgate.yaml"] = edit(t, found["domain.yaml"], "unit: minute", "unit: hour") + "# /m\n"
+	found["envoy.yaml"] = found["envoy-descriptors.yaml"]
+	s := g.openWith(t, found)
+	for _, left := range []string{"2", "1", "0"} {
+		a := s.send(t, "GET", "/", nil)
+		if a.StatusCode != http.StatusOK || a.Header.Get("X-Ratelimit-Remaining") != left {
+			t.Errorf("%s %v; want %s left", a.Status, a.Header, left)
+		}
+	}
+	a := s.send(t, "GET", "/", nil, forged...)
+	if got := len(s.app.since()); a.StatusCode != http.StatusTooManyRequests || got != 3 ||
+		a.Header.Get("Retry-After") == "" {
+		t.Errorf("%s %v; the app got %d requests", a.Status, a.Header, got)
+	}
 }

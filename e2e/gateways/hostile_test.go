@@ -125,6 +125,9 @@ func TestHostileRequests(t *testing.T) {
 func TestStatusesDoNotFailOpen(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, g gateway) {
+		if g.grpc {
+			return // an answer has no status: an error is as if there were none
+		}
 		for _, open := range []bool{false, true} {
 			s := g.open(t, open)
 			for _, status := range []int{301, 400, 401, 404, 408, 413, 431, 500, 501, 503} {

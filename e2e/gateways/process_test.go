@@ -79,12 +79,18 @@ func until(t *testing.T, what string, ok func() bool) {
 // startHeadgate runs headgate serve, and returns its address.
 func startHeadgate(t *testing.T, dir string, args ...string) string {
 	t.Helper()
+	return startListener(t, dir, "http", args...)
+}
+
+// startListener runs headgate serve, and returns the address of one of its listeners.
+func startListener(t *testing.T, dir, listener string, args ...string) string {
+	t.Helper()
 	args = append([]string{
 		headgate, "serve", "--config", "headgate.yaml",
-		"--http", "127.0.0.1:0", "--grpc", "off", "--debug", "off",
+		"--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--debug", "off",
 	}, args...)
 	out := start(t, dir, args...)
-	listening := regexp.MustCompile(`listener=http address=(\S+)`)
+	listening := regexp.MustCompile(`listener=` + listener + ` address=(\S+)`)
 	var found []string
 	until(t, "headgate listens", func() bool {
 		found = listening.FindStringSubmatch(out.String())

@@ -23,6 +23,7 @@ type gateway struct {
 	command []string
 	down    []int  // how it answers while headgate is down, or hung
 	rules   string // added to those of the page
+	grpc    bool   // the gateway asks over gRPC
 	// failOpen edits the configuration as the page says.
 	failOpen func(t *testing.T, files map[string]string)
 }
@@ -43,6 +44,16 @@ var gateways = map[string]gateway{
 		failOpen: func(_ *testing.T, files map[string]string) {
 			site := strings.TrimSuffix(files["Caddyfile"], "}\n")
 			files["Caddyfile"] = site + files["fail-open"] + "}\n"
+		},
+	},
+	"Envoy": {
+		page: "envoy.md", config: "envoy.yaml", grpc: true,
+		command: []string{
+			envoy(), "-c", "envoy.yaml", "--use-dynamic-base-id", "--concurrency", "1", "--log-level", "error",
+		},
+		down: []int{503, 503},
+		failOpen: func(t *testing.T, files map[string]string) {
+			files["envoy.yaml"] = edit(t, files["envoy.yaml"], "failure_mode_allow: false", "failure_mode_allow: true")
 		},
 	},
 	"HAProxy": {
@@ -124,20 +135,31 @@ func (g gateway) openWith(t *testing.T, found map[string]string, args ...string)
 	found["headgate.yaml"] = edit(t, found["headgate.yaml"], "/m", "/h")
 	found["headgate.yaml"] += g.rules
 	write(t, dir, map[string]string{"headgate.yaml": found["headgate.yaml"]})
-	s.relay = newRelay(t, startHeadgate(t, dir, args...))
+	listener := "http"
+	if g.grpc {
+		listener = "grpc"
+	}
+	s.relay = newRelay(t, startListener(t, dir, listener, args...))
 	address := freeAddress(t)
 	for name, text := range found {
 		// nginx.conf has a service of its own, which gives way to the app.
 		text = strings.ReplaceAll(text, "listen 127.0.0.1:3000", "listen "+freeAddress(t))
-		text = strings.ReplaceAll(text, "127.0.0.1:3000", server.Listener.Addr().String())
-		text = strings.ReplaceAll(text, "127.0.0.1:8080", s.relay.address)
-		found[name] = strings.ReplaceAll(text, "127.0.0.1:8000", address)
+		text = moved(text, "3000", server.Listener.Addr().String())
+		text = moved(moved(text, "8080", s.relay.address), "8081", s.relay.address)
+		found[name] = moved(text, "8000", address)
 	}
 	write(t, dir, found)
 	start(t, dir, g.command...)
 	until(t, g.config+" listens", func() bool { return reachable(t, address) })
 	s.url = "http://" + address
 	return s
+}
+
+// moved replaces a port of this machine by an address, in the form of Envoy, too.
+func moved(text, port, address string) string {
+	text = strings.ReplaceAll(text, "127.0.0.1:"+port, address)
+	_, other, _ := strings.Cut(address, ":")
+	return strings.ReplaceAll(text, "127.0.0.1, port_value: "+port+"}", "127.0.0.1, port_value: "+other+"}")
 }
 
 func write(t *testing.T, dir string, files map[string]string) {

@@ -118,7 +118,7 @@ func (s *server) openGRPC(ctx context.Context) error {
 	o := grpcserver.Options{
 		TLS: config, Panicked: func(value any) { s.panicked("grpc", value) },
 		Register: func(r grpc.ServiceRegistrar) {
-			authv3.RegisterAuthorizationServer(r, forwardauth.NewExtAuthz(s.engine, s.client))
+			authv3.RegisterAuthorizationServer(r, forwardauth.NewExtAuthz(s.engine, s.clientOfEnvoy))
 		},
 	}
 	if s.env != nil {
