@@ -2,6 +2,8 @@ package envoy
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"sync"
@@ -136,11 +138,13 @@ type item struct {
 	keyTo    int
 	together bool // charged only if all such items are granted
 	force    bool
-	cached   bool // over the limit, as the local cache remembers
-	pending  bool // not sent to the store yet
-	peek     bool // decided as a peek: a limit that is used up exactly is not exceeded
-	charged  bool
-	decision headgate.Decision
+	// overdraws is for hits that are granted if any of them fits; they are forced once it does.
+	overdraws bool
+	cached    bool // over the limit, as the local cache remembers
+	pending   bool // not sent to the store yet
+	peek      bool // decided as a peek: a limit that is used up exactly is not exceeded
+	charged   bool
+	decision  headgate.Decision
 }
 
 // release puts w back. What it points to may go.
@@ -201,6 +205,7 @@ func (l *Limiter) find(w *work, it *item, root *node, d *Descriptor) error {
 	w.steps, w.text = match(root, d, w.steps[:0], w.text)
 	r := limitOf(w.steps)
 	if r == nil {
+		l.stats.Unmatched.Add(1)
 		return nil
 	}
 	w.replaced = append(w.replaced, r.replaces...)
@@ -212,10 +217,18 @@ func (l *Limiter) find(w *work, it *item, root *node, d *Descriptor) error {
 	it.counters = r.stats.own
 	if !ownPath(r, d, w.steps) {
 		w.text = appendPath(w.text[:0], r, d, w.steps)
-		it.counters = r.stats.paths.get(l.stats, r.domain, w.text)
+		it.counters = r.stats.paths.get(l.stats, r.domain, bounded(w.text))
 	}
 	l.addKey(w, it, root.name, d)
 	return nil
+}
+
+// bounded returns the path of statistics, or that of all whose own is empty or too long.
+func bounded(path []byte) []byte {
+	if len(path) == 0 || len(path) > maxText {
+		return []byte("other")
+	}
+	return path
 }
 
 // override makes the limit that d brings the rule of it.
@@ -226,18 +239,24 @@ func (l *Limiter) override(w *work, it *item, root *node, d *Descriptor) error {
 	}
 	it.rule = &it.own
 	w.text = appendOverridePath(w.text[:0], d)
-	if len(w.text) == 0 {
-		w.text = append(w.text, "other"...)
-	}
-	it.counters = root.overrides.get(l.stats, root.name, w.text)
+	it.counters = root.overrides.get(l.stats, root.name, bounded(w.text))
 	w.steps = w.steps[:0]
 	l.addKey(w, it, root.name, d)
 	return nil
 }
 
+// maxText is the longest key of a counter that is not hashed, and the longest path under which
+// statistics by value are kept. A client can send a header field of any length.
+const maxText = 4 << 10
+
 func (l *Limiter) addKey(w *work, it *item, domain string, d *Descriptor) {
 	it.keyFrom = len(w.keys)
 	w.keys = appendKey(w.keys, domain, d, w.steps)
+	if key := w.keys[it.keyFrom:]; len(key) > maxText {
+		sum := sha256.Sum256(key)
+		w.keys = append(appendEscaped(w.keys[:it.keyFrom], domain), "|sha256="...)
+		w.keys = hex.AppendEncode(w.keys, sum[:])
+	}
 	it.keyTo = len(w.keys)
 }
 
@@ -254,10 +273,10 @@ func (it *item) charge(req *Request, d *Descriptor) {
 	if d.Negative && d.HasHits {
 		it.cost = -it.cost
 	}
-	// Denied hits count, as upstream has it. A limit in Headgate's text form counts what it
-	// grants; but hits that come with the descriptor may be known only after the work is done,
-	// and are charged in any case.
-	it.force = it.rule.window > 0 || d.HasHits
+	// Denied hits count, as upstream has it. A limit in Headgate's text form counts what it grants.
+	// But hits that come with the descriptor may be known only after the work is done. They are
+	// granted, and charged, while anything is left, so that the debt is at most one request's.
+	it.force, it.overdraws = it.rule.window > 0, it.rule.window == 0 && d.HasHits
 }
 
 // replace drops the limits that others of the same request replace.

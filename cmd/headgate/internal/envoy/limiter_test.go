@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -205,9 +206,11 @@ func TestTextLimitsCountWhatTheyGrant(t *testing.T) {
 		if s.Limit != (Limit{RequestsPerUnit: 2, Unit: Hour, Name: "2/h"}) || s.Reset != time.Hour {
 			t.Errorf("%+v", s)
 		}
-		// What is known only afterwards is charged in any case.
+		// What is known only afterwards is charged if anything is left, and not else.
 		f.want("over: over/0", hits(4, desc("text=1")))
-		time.Sleep(2 * time.Hour)
+		time.Sleep(30 * time.Minute)
+		f.want("ok: ok/0", hits(4, desc("text=1")))
+		time.Sleep(90 * time.Minute)
 		f.want("over: over/0", desc("text=1"))
 		time.Sleep(30 * time.Minute)
 		f.want("ok: ok/0", desc("text=1"))
@@ -375,4 +378,74 @@ descriptors:
 			t.Errorf("the descriptor %q of the configuration is kept", s.node.name)
 		}
 	}
+}
+
+// A client that asks for twice its limit gets it, however Envoy sends the cost of its requests, and
+// its debt is at most one request.
+func TestHitsOfDescriptors(t *testing.T) {
+	for _, limit := range []string{
+		"N/s", "N/s stepped", "N/s fixed-window", "N/s sliding-window", "N/s sliding-log",
+	} {
+		for _, c := range []struct{ weight, burst uint64 }{{1, 10}, {5, 50}, {10, 10}} {
+			synctest.Test(t, func(t *testing.T) {
+				text := strings.Replace(limit, "N", fmt.Sprint(10*c.weight), 1)
+				if strings.HasPrefix(limit, "N/s s") && c.weight == 10 || limit == "N/s fixed-window" && c.weight == 10 {
+					return // a window has no burst of its own
+				}
+				if limit == "N/s" {
+					text += fmt.Sprintf(" burst %d", c.burst)
+				}
+				f := newFixture(t, Options{}, "domain: d\ndescriptors: [{key: a, limit: "+text+"}]")
+				granted := 0
+				for range 120 {
+					if f.ask(hits(c.weight, desc("a=1"))).Code == OK {
+						granted++
+					}
+					time.Sleep(50 * time.Millisecond)
+				}
+				least := 60
+				if limit == "N/s sliding-window" {
+					least = 55 // which requests without hits get, too
+				}
+				if granted < least || granted > 75 {
+					t.Errorf("%s, %d hits a request: %d of 120 were granted", text, c.weight, granted)
+				}
+			})
+		}
+	}
+	synctest.Test(t, func(t *testing.T) { // a calendar's window does not end meanwhile
+		f := newFixture(t, Options{}, "domain: d\ndescriptors: [{key: a, limit: 13/day tz UTC}]")
+		granted := 0
+		for range 5 {
+			if f.ask(hits(5, desc("a=1"))).Code == OK {
+				granted++
+			}
+		}
+		if granted != 3 { // 15 of 13
+			t.Errorf("%d were granted", granted)
+		}
+	})
+}
+
+// Bytes that are not UTF-8, and long values, are keys as others are.
+func TestAnyBytes(t *testing.T) {
+	f := newFixture(t, Options{}, `
+domain: d
+descriptors: [{key: a, detailed_metric: true, rate_limit: {unit: day, requests_per_unit: 1}}]`)
+	for b := range 256 {
+		f.want("ok: ok/0", Descriptor{Entries: []Entry{{"a", string([]byte{byte(b), 'x'})}}})
+		f.want("over: over/0", Descriptor{Entries: []Entry{{"a", string([]byte{byte(b), 'x'})}}})
+	}
+	for _, n := range []int{1, 4_000, 5_000, 65_000, 100_000} {
+		d := Descriptor{Entries: []Entry{{"a", strings.Repeat("y", n)}}}
+		f.want("ok: ok/0", d)
+		f.want("over: over/0", d)
+		other := Descriptor{Entries: []Entry{{"a", strings.Repeat("y", n-1) + "z"}}}
+		f.want("ok: ok/0", other)
+	}
+	f.stats.Visit(func(c Counter) {
+		if len(c.Path) > maxText {
+			t.Errorf("statistics keep a value of %d bytes", len(c.Path))
+		}
+	})
 }

@@ -2,7 +2,11 @@
 // of envoyproxy/ratelimit.
 package envoy
 
-import "time"
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
 
 // Request is a ShouldRateLimit request. A server reuses it: what keeps a part of it, copies it.
 type Request struct {
@@ -22,6 +26,9 @@ type Descriptor struct {
 
 // Entry is one key and value of a descriptor.
 type Entry struct{ Key, Value string }
+
+// Text returns d as in the keys of counters: key=value|key=value.
+func (d *Descriptor) Text() string { return string(appendKey(nil, "", d, nil)[1:]) }
 
 // Override is a limit that a request brings with it.
 type Override struct {
@@ -61,6 +68,19 @@ type Response struct {
 	Statuses []Status // one for each descriptor, in their order
 	Headers  []Header // for the client
 	Metadata []byte   // an encoded google.protobuf.Struct; nil if not asked for
+}
+
+// Limits returns for each descriptor the limit that decided, and what it decided, in words.
+func (r *Response) Limits() []string {
+	texts := make([]string, len(r.Statuses))
+	for i, s := range r.Statuses {
+		texts[i] = "none"
+		if s.HasLimit {
+			name := fmt.Sprintf("%d per %s", s.Limit.RequestsPerUnit, s.Limit.Unit)
+			texts[i] = fmt.Sprintf("%s: %d left", cmp.Or(s.Limit.Name, name), s.Remaining)
+		}
+	}
+	return texts
 }
 
 // Status is the answer for one descriptor.

@@ -25,6 +25,7 @@ type Statistics struct {
 	ServiceError      atomic.Uint64 // requests that were wrong
 	LocalCacheHits    atomic.Uint64
 	LocalCacheMisses  atomic.Uint64
+	Unmatched         atomic.Uint64 // descriptors that no limit matched
 
 	mu        sync.Mutex
 	counters  map[statKey]*Counters
@@ -200,13 +201,16 @@ type paths struct {
 }
 
 // get returns the counters of path in domain.
+// rest is the path of all above maxPaths. No other is empty.
+const rest = ""
+
 func (p *paths) get(s *Statistics, domain string, path []byte) *Counters {
 	if known := p.known.Load(); known != nil {
 		if c := (*known)[string(path)]; c != nil {
 			return c
 		}
 		if len(*known) > maxPaths {
-			return (*known)["\xff"]
+			return (*known)[rest]
 		}
 	}
 	return p.add(s, strings.Clone(domain), string(path))
@@ -232,9 +236,9 @@ func (p *paths) add(s *Statistics, domain, path string) *Counters {
 	case c != nil:
 		return c
 	case len(known) > maxPaths:
-		return known["\xff"]
+		return known[rest]
 	case len(known) == maxPaths:
-		name, path = "\xff", cmp.Or(p.other, "other")
+		name, path = rest, cmp.Or(p.other, "other")
 	}
 	if p.other == "" {
 		domain, path = path, ""
@@ -246,9 +250,10 @@ func (p *paths) add(s *Statistics, domain, path string) *Counters {
 
 var ipv4 = regexp.MustCompile(`\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}`)
 
-// sanitize replaces what separates or ends names of statistics: colons, bars, and the dots of
-// IPv4 addresses.
+// sanitize replaces what separates or ends names of statistics: colons, bars, the dots of IPv4
+// addresses, and bytes that are not UTF-8.
 func sanitize(s string) string {
+	s = strings.ToValidUTF8(s, "\ufffd")
 	return ipv4.ReplaceAllStringFunc(statReplacer.Replace(s), func(ip string) string {
 		return strings.ReplaceAll(ip, ".", "_")
 	})

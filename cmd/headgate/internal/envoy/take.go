@@ -21,7 +21,7 @@ func (l *Limiter) plan(w *work) {
 		quota := it.rule.quota || l.options.QuotaMode
 		it.together = l.options.StopWhenOverLimit && !quota && !it.rule.shadow && it.cost >= 0
 		if it.together {
-			it.force = false
+			it.force, it.overdraws = false, false
 		}
 		it.cached = l.remembers(it)
 		it.pending = !it.cached && (it.rule.most > 0 || !it.together)
@@ -97,7 +97,8 @@ func (l *Limiter) round(ctx context.Context, w *work, second bool) (more bool, e
 	if err = w.send(ctx, store); err != nil {
 		return false, err
 	}
-	return more, l.settle(ctx, w)
+	again, err := l.settle(ctx, w)
+	return more || again, err
 }
 
 // has reports whether the counter of it is in this round already.
@@ -129,9 +130,9 @@ func (w *work) send(ctx context.Context, store headgate.Store) (err error) {
 	return store.TakeAll(ctx, w.requests, w.decided)
 }
 
-// settle assigns the decisions to the items. If an item of a group was denied, settle returns what
-// earlier rounds charged for the group.
-func (l *Limiter) settle(ctx context.Context, w *work) error {
+// settle assigns the decisions to the items, and reports whether one is asked again, by force. If an
+// item of a group was denied, settle returns what earlier rounds charged for the group.
+func (l *Limiter) settle(ctx context.Context, w *work) (again bool, err error) {
 	denied := false
 	for j, i := range w.sent {
 		it := &w.items[i]
@@ -142,19 +143,22 @@ func (l *Limiter) settle(ctx context.Context, w *work) error {
 		it := &w.items[i]
 		granted := it.decision.Allowed() && (!denied || !it.together)
 		it.charged = w.requests[j].Cost != 0 && (it.force || granted)
+		if it.overdraws && !it.charged && it.decision.Remaining > 0 && it.cost > 0 {
+			it.pending, it.force, again = true, true, true
+		}
 	}
 	if !denied {
-		return nil
+		return again, nil
 	}
 	w.held = true
 	for i := range w.items {
 		if it := &w.items[i]; it.together && it.charged {
 			if err := l.refund(ctx, it); err != nil {
-				return err
+				return false, err
 			}
 		}
 	}
-	return nil
+	return again, nil
 }
 
 func (l *Limiter) refund(ctx context.Context, it *item) error {

@@ -17,6 +17,7 @@ type Envoy struct {
 	Statistics envoy.Statistics
 
 	requests atomic.Uint64
+	failed   *prometheus.CounterVec // by reason
 	seconds  prometheus.Histogram
 	scale    float64
 }
@@ -38,10 +39,16 @@ func NewEnvoy(m *Metrics, milliseconds bool) *Envoy {
 		Buckets:     scaled,
 		ConstLabels: prometheus.Labels{"grpc_method": "ShouldRateLimit"},
 	})
+	e.failed = m.counter("headgate_envoy_failed_calls_total",
+		"Calls of Envoy that failed, so that Envoy decides: message, request, store or canceled.",
+		"reason")
 	m.Register(e.seconds)
 	m.Register(e)
 	return e
 }
+
+// Failed counts a call that failed.
+func (e *Envoy) Failed(reason string) { e.failed.WithLabelValues(reason).Inc() }
 
 // Served counts a request of the protocol.
 func (e *Envoy) Served(took time.Duration) {
@@ -79,6 +86,9 @@ func (e *Envoy) Collect(ch chan<- prometheus.Metric) {
 	desc := prometheus.NewDesc("ratelimit_service_total_requests",
 		"Requests of Envoy's protocol.", []string{"grpc_method"}, nil)
 	send(ch, desc, e.requests.Load(), "ShouldRateLimit")
+	desc = prometheus.NewDesc("headgate_envoy_unmatched_descriptors_total",
+		"Descriptors that no limit matched, and that were allowed.", nil, nil)
+	send(ch, desc, e.Statistics.Unmatched.Load())
 }
 
 // collectService sends a counter of the whole service.
@@ -100,11 +110,7 @@ func (e *Envoy) collectService(ch chan<- prometheus.Metric, c envoy.Counter) {
 }
 
 func send(ch chan<- prometheus.Metric, desc *prometheus.Desc, value uint64, labels ...string) {
-	m, err := prometheus.NewConstMetric(desc, prometheus.CounterValue, float64(value), labels...)
-	if err != nil {
-		return // a label that is no UTF-8
-	}
-	ch <- m
+	ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(value), labels...)
 }
 
 // WriteStats writes the counters as NAME: VALUE, one a line, under the names that

@@ -2,16 +2,21 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"google.golang.org/grpc"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/grpcserver"
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy/wire"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/xds"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/forwardauth"
 	"github.com/headgate/headgate/cmd/headgate/internal/listen"
@@ -38,14 +43,53 @@ func (d decider) Decide(ctx context.Context, req *envoy.Request, resp *envoy.Res
 func (s *server) logEnvoy(req *envoy.Request, resp *envoy.Response, err error) {
 	attributes := []any{"domain", req.Domain}
 	if s.stores.box == nil { // else the log, too, shows no clear key
-		attributes = append(attributes, "descriptors", req.Descriptors)
+		texts := make([]string, len(req.Descriptors))
+		for i := range texts {
+			texts[i] = req.Descriptors[i].Text()
+		}
+		attributes = append(attributes, "descriptors", strings.Join(texts, ", "))
 	}
 	if err != nil {
 		attributes = append(attributes, "error", err)
 	} else {
-		attributes = append(attributes, "allowed", resp.Code == envoy.OK)
+		attributes = append(attributes, "allowed", resp.Code == envoy.OK,
+			"limits", strings.Join(resp.Limits(), ", "))
 	}
 	s.log.Info("decision", attributes...)
+}
+
+// failures counts the calls of Envoy that failed, and logs one of each reason a minute. Envoy lets
+// the requests pass, unless it is told otherwise, and their client may have chosen what fails.
+type failures struct {
+	*server
+	logged [len(reasons)]atomic.Int64 // when, in nanoseconds since 1970
+}
+
+var reasons = [...]string{"message", "request", "canceled", "store"}
+
+// reasonOf returns the index of the reason of err.
+func reasonOf(err error) int {
+	_, isInvalid := errors.AsType[*headgate.InvalidError](err)
+	_, isRequest := errors.AsType[envoy.RequestError](err)
+	switch {
+	case wire.IsInvalid(err):
+		return 0
+	case isInvalid || isRequest:
+		return 1
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return 2
+	}
+	return 3
+}
+
+func (f *failures) failed(err error) {
+	why := reasonOf(err)
+	f.envoyMetrics.Failed(reasons[why])
+	now, last := time.Now().UnixNano(), f.logged[why].Load()
+	if now-last > int64(time.Minute) && f.logged[why].CompareAndSwap(last, now) {
+		f.log.Warn("a call of Envoy failed, so Envoy decides; at most one a minute is logged",
+			"reason", reasons[why], "error", err)
+	}
 }
 
 // buildEnvoy makes what serves Envoy's protocol.
@@ -116,7 +160,7 @@ func (s *server) openGRPC(ctx context.Context) error {
 		return err
 	}
 	o := grpcserver.Options{
-		TLS: config, Panicked: func(value any) { s.panicked("grpc", value) },
+		TLS: config, Failed: (&failures{server: s}).failed, Panicked: func(value any) { s.panicked("grpc", value) },
 		Register: func(r grpc.ServiceRegistrar) {
 			authv3.RegisterAuthorizationServer(r, forwardauth.NewExtAuthz(s.engine, s.clientOfEnvoy))
 		},

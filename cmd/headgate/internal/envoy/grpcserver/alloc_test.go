@@ -43,7 +43,7 @@ func TestAllocationsOfADecision(t *testing.T) {
 	receive := func(v any) error { return c.Unmarshal(data, v) }
 	var sent mem.BufferSlice
 	allocs := testing.AllocsPerRun(1000, func() {
-		reply, err := shouldRateLimit(t.Context(), d, receive)
+		reply, err := shouldRateLimit(t.Context(), d, receive, func(error) {})
 		if err != nil {
 			t.Fatal(err)
 		}

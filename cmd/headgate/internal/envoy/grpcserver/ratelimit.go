@@ -21,7 +21,7 @@ const (
 )
 
 // rateLimitService describes the service by hand, as generated code would.
-func rateLimitService(d Decider, recovered func(*error)) *grpc.ServiceDesc {
+func rateLimitService(d Decider, failed func(error), recovered func(*error)) *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: serviceName,
 		Methods: []grpc.MethodDesc{{
@@ -30,7 +30,7 @@ func rateLimitService(d Decider, recovered func(*error)) *grpc.ServiceDesc {
 				_ any, ctx context.Context, receive func(any) error, _ grpc.UnaryServerInterceptor,
 			) (reply any, err error) {
 				defer recovered(&err)
-				return shouldRateLimit(ctx, d, receive)
+				return shouldRateLimit(ctx, d, receive, failed)
 			},
 		}},
 		Metadata: "envoy/service/ratelimit/v3/rls.proto",
@@ -51,17 +51,21 @@ type answer [1]mem.Buffer
 
 var calls = sync.Pool{New: func() any { return new(call) }}
 
-func shouldRateLimit(ctx context.Context, d Decider, receive func(any) error) (*answer, error) {
+func shouldRateLimit(
+	ctx context.Context, d Decider, receive func(any) error, failed func(error),
+) (*answer, error) {
 	c := calls.Get().(*call) //nolint:forcetypeassert // the pool holds nothing else
 	defer c.release()
 	if err := receive(c); err != nil {
 		return nil, err
 	}
 	if err := wire.Decode(c.message.ReadOnlyData(), &c.request); err != nil {
+		failed(err)
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	c.response.Reset()
 	if err := d.Decide(ctx, &c.request, &c.response); err != nil {
+		failed(err)
 		return nil, statusOf(err)
 	}
 	c.encoded = wire.AppendResponse(c.encoded[:0], &c.response)

@@ -42,6 +42,9 @@ type Options struct {
 	// Register adds further services. Default: none.
 	Register func(grpc.ServiceRegistrar)
 
+	// Failed is called with the error of each rate limit request that fails. Default: none.
+	Failed func(error)
+
 	// Panicked is called with the value of a panic, whose request is answered INTERNAL.
 	// Default: the panic goes on.
 	Panicked func(value any)
@@ -94,7 +97,7 @@ func New(d Decider, o Options) *Server {
 	s := &Server{health: health.NewServer(), options: o}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.grpc = grpc.NewServer(s.serverOptions()...)
-	s.grpc.RegisterService(rateLimitService(d, s.recovered), nil)
+	s.grpc.RegisterService(rateLimitService(d, s.failed, s.recovered), nil)
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	if o.Register != nil {
 		o.Register(s.grpc)
@@ -212,6 +215,13 @@ func (s *Server) recoverUnary(
 ) (reply any, err error) {
 	defer s.recovered(&err)
 	return handle(ctx, request)
+}
+
+// failed reports an error of a rate limit request.
+func (s *Server) failed(err error) {
+	if s.options.Failed != nil {
+		s.options.Failed(err)
+	}
 }
 
 // recovered turns a panic into the error of a request. Handlers defer it.

@@ -30,9 +30,9 @@ func check(r *envoy.Request) error {
 }
 
 // A message of more than maxSmall bytes is checked before it is decoded, because a descriptor or an
-// entry needs much more memory than its two bytes. Keys are as long as a descriptor.
+// entry needs much more memory than its two bytes.
 const (
-	maxSmall   = 64 << 10 // also of a domain or of a descriptor
+	maxSmall   = 64 << 10 // also of a domain
 	maxEntries = 100_000
 )
 
@@ -46,11 +46,9 @@ func checkLarge(f fields) error {
 	err := f.parts(func(number protowire.Number, part fields) error {
 		switch {
 		case number == 1 && len(part) > maxSmall:
-			return at("domain", tooLong(part))
+			return at("domain", invalid("has %d bytes; want at most %d", len(part), maxSmall))
 		case number != 2:
 			return nil
-		case len(part) > maxSmall:
-			return atIndex("descriptors", descriptors, tooLong(part))
 		}
 		descriptors++
 		return part.parts(func(number protowire.Number, _ fields) error {
@@ -71,14 +69,16 @@ func checkLarge(f fields) error {
 	return nil
 }
 
-func tooLong(part fields) error {
-	return invalid("has %d bytes; want at most %d", len(part), maxSmall)
-}
-
 // valueError says what is wrong with a value in a message.
 type valueError struct {
 	path string // of the field; empty for the whole message
 	text string
+}
+
+// IsInvalid reports whether err of [Decode] says that the message is wrong.
+func IsInvalid(err error) bool {
+	_, is := errors.AsType[*valueError](err)
+	return is
 }
 
 // Error returns the path and what is wrong.

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"unicode/utf8"
 	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -9,8 +8,6 @@ import (
 
 // errMalformed has no more detail: behind a broken field nothing can be read.
 var errMalformed error = &valueError{text: "is truncated or not protobuf; want a RateLimitRequest"}
-
-var errNotUTF8 error = &valueError{text: "is not valid UTF-8; want text"}
 
 // fields is the part of a message that was not read yet.
 type fields []byte
@@ -52,14 +49,12 @@ func (f *fields) bytes() ([]byte, error) {
 	return b, nil
 }
 
-// text returns a string in the memory of the message.
+// text returns a string in the memory of the message. It may hold any bytes, against the rules of
+// protobuf: Envoy sends the header fields of clients, and lets a request pass whose call fails.
 func (f *fields) text() (string, error) {
 	b, err := f.bytes()
 	if err != nil {
 		return "", err
-	}
-	if !utf8.Valid(b) {
-		return "", errNotUTF8
 	}
 	return unsafe.String(unsafe.SliceData(b), len(b)), nil //nolint:gosec // nobody writes to it
 }

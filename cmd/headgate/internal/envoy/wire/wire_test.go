@@ -65,6 +65,9 @@ func FuzzDecode(f *testing.F) {
 		var theirs rls.RateLimitRequest
 		want := proto.Unmarshal(b, &theirs)
 		got := decodeRequest(b, ours)
+		if want != nil && got == nil && strings.Contains(want.Error(), "invalid UTF-8") {
+			return // ours may hold any bytes
+		}
 		if (want == nil) != (got == nil) {
 			t.Fatalf("%x: %v; the generated type: %v", b, got, want)
 		}
@@ -103,7 +106,6 @@ func FuzzAppendResponse(f *testing.F) {
 var malformed = []string{
 	"\x0a",                     // no length
 	"\x0a\x05ab",               // shorter than its length
-	"\x0a\x02\xff\xfe",         // not UTF-8
 	"\x00",                     // field 0
 	"\x07",                     // no such type
 	"\x0c",                     // the end of a group that did not begin
@@ -135,9 +137,9 @@ func TestLargeMessages(t *testing.T) {
 		},
 		"a long domain": {field(1, 65537), "domain has 65537 bytes; want at most 65536"},
 		"a long descriptor": {
-			slices.Concat(descriptor(entry, 1), descriptor([]byte{0x0a, 0}, 32769)),
-			"descriptors[1] has 65538 bytes; want at most 65536",
+			descriptor(protowire.AppendBytes([]byte{0x0a}, field(1, 100_000)), 1), "",
 		},
+		"not UTF-8":         {[]byte("\x0a\x02\xff\xfe"), ""},
 		"many entries": {
 			bytes.Repeat(descriptor([]byte{0x0a, 0}, 26000), 4),
 			"the message has 104000 entries; want at most 100000",
