@@ -200,10 +200,10 @@ type paths struct {
 	other string // the path of what comes when known is full; empty: the paths are domains
 }
 
-// get returns the counters of path in domain.
 // rest is the path of all above maxPaths. No other is empty.
 const rest = ""
 
+// get returns the counters of path in domain.
 func (p *paths) get(s *Statistics, domain string, path []byte) *Counters {
 	if known := p.known.Load(); known != nil {
 		if c := (*known)[string(path)]; c != nil {
