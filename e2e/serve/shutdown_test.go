@@ -110,3 +110,28 @@ func rejected(err error) bool {
 	}
 	return false
 }
+
+// During the drain delay, the server is not ready, and serves.
+func TestDrainDelay(t *testing.T) {
+	t.Parallel()
+	s := serve(t, rules("closed", 2000), "--drain-delay", "2s")
+	c := newClient(t, s)
+	until(t, "connected", func() bool { return c.limit(t.Context(), 0, "wide").granted })
+	watch, err := healthpb.NewHealthClient(c.connections[0]).Watch(t.Context(), &healthpb.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := watch.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := watch.Recv(); now.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("%v, %v; want NOT_SERVING", now, err)
+	}
+	if !newClient(t, s).limit(t.Context(), 0, "wide").granted {
+		t.Error("a new connection is not served during the delay")
+	}
+	<-s.ended
+}

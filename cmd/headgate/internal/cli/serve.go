@@ -101,6 +101,8 @@ func newServe() *cobra.Command {
 		"read the environment variables of envoyproxy/ratelimit")
 	flags.DurationVar(&f.o.Grace, "grace", serve.DefaultGrace,
 		"on shutdown, wait at most `D` for requests in progress")
+	flags.DurationVar(&f.o.DrainDelay, "drain-delay", 0,
+		"on shutdown, serve for `D` while not ready, so that gateways notice")
 	flags.IntVar(&f.o.Connections, "max-connections", serve.DefaultConnections,
 		"accept at most `N` connections at a time on each listener")
 	flags.StringVar(&f.logLevel, "log-level", "info",
@@ -173,6 +175,7 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 		want  string
 	}{
 		{"grace", f.o.Grace, f.o.Grace >= 0, "0s or more"},
+		{"drain-delay", f.o.DrainDelay, f.o.DrainDelay >= 0, "0s or more"},
 		{"max-connections", f.o.Connections, f.o.Connections >= 1, "1 or more"},
 		{"log-decisions", f.o.LogDecisions, f.o.LogDecisions >= 0 && f.o.LogDecisions <= 1,
 			"a fraction from 0 to 1"},

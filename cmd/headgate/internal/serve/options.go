@@ -39,6 +39,7 @@ type Options struct {
 	Proxies []Proxy
 
 	Grace        time.Duration // for what is under way at the end
+	DrainDelay   time.Duration // before that, in which the server is not ready, and serves
 	Connections  int           // of each listener at a time
 	LogDecisions float64       // the fraction of decisions that is logged
 	NoConsole    bool          // do not serve /console/

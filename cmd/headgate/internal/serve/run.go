@@ -158,8 +158,12 @@ func (s *server) serve(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
-	stop()
 	s.health.set(isEnding, true)
+	if err == nil && s.o.DrainDelay > 0 {
+		s.log.Info("draining: not ready, and serving", "delay", s.o.DrainDelay)
+		time.Sleep(s.o.DrainDelay)
+	}
+	stop()
 	s.engine.EndHolds()
 	s.log.Info("shutting down", "grace", s.o.Grace)
 	until := time.Now().Add(s.o.Grace)
