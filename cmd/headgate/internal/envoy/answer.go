@@ -102,7 +102,7 @@ func (it *item) usage() usage {
 	if asked := d.Limit != (headgate.Limit{}); asked {
 		used = max(limit+it.above()-d.Remaining, 0)
 	}
-	denied := !d.Allowed() && !(it.overdraws && it.force) || it.rule.most == 0 && it.cost > 0
+	denied := !d.Allowed() && (!it.overdraws || !it.force) || it.rule.most == 0 && it.cost > 0
 	u := usage{limit: uint64(limit), over: it.cost >= 0 && denied}
 	u.before, u.after = uint64(used), uint64(used)
 	switch {

@@ -1,7 +1,6 @@
 package envoy
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -383,48 +382,39 @@ descriptors:
 // A client that asks for twice its limit gets it, however Envoy sends the cost of its requests, and
 // its debt is at most one request.
 func TestHitsOfDescriptors(t *testing.T) {
-	for _, limit := range []string{
-		"N/s", "N/s stepped", "N/s fixed-window", "N/s sliding-window", "N/s sliding-log",
+	for _, c := range []struct {
+		limit       string
+		weight      uint64
+		times       int
+		least, most int
+	}{
+		{"10/s", 1, 120, 60, 75},
+		{"50/s", 5, 120, 60, 75},
+		{"100/s burst 10", 10, 120, 60, 75},
+		{"10/s stepped", 1, 120, 60, 75},
+		{"50/s stepped", 5, 120, 60, 75},
+		{"10/s fixed-window", 1, 120, 60, 75},
+		{"50/s fixed-window", 5, 120, 60, 75},
+		{"10/s sliding-window", 1, 120, 55, 75}, // as without hits
+		{"50/s sliding-window", 5, 120, 55, 75},
+		{"10/s sliding-log", 1, 120, 60, 75},
+		{"50/s sliding-log", 5, 120, 60, 75},
+		{"13/day tz UTC", 5, 100, 3, 3}, // 15 of 13
 	} {
-		for _, c := range []struct{ weight, burst uint64 }{{1, 10}, {5, 50}, {10, 10}} {
-			synctest.Test(t, func(t *testing.T) {
-				text := strings.Replace(limit, "N", fmt.Sprint(10*c.weight), 1)
-				if strings.HasPrefix(limit, "N/s s") && c.weight == 10 || limit == "N/s fixed-window" && c.weight == 10 {
-					return // a window has no burst of its own
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, Options{}, "domain: d\ndescriptors: [{key: a, limit: "+c.limit+"}]")
+			granted := 0
+			for range c.times {
+				if f.ask(hits(c.weight, desc("a=1"))).Code == OK {
+					granted++
 				}
-				if limit == "N/s" {
-					text += fmt.Sprintf(" burst %d", c.burst)
-				}
-				f := newFixture(t, Options{}, "domain: d\ndescriptors: [{key: a, limit: "+text+"}]")
-				granted := 0
-				for range 120 {
-					if f.ask(hits(c.weight, desc("a=1"))).Code == OK {
-						granted++
-					}
-					time.Sleep(50 * time.Millisecond)
-				}
-				least := 60
-				if limit == "N/s sliding-window" {
-					least = 55 // which requests without hits get, too
-				}
-				if granted < least || granted > 75 {
-					t.Errorf("%s, %d hits a request: %d of 120 were granted", text, c.weight, granted)
-				}
-			})
-		}
-	}
-	synctest.Test(t, func(t *testing.T) { // a calendar's window does not end meanwhile
-		f := newFixture(t, Options{}, "domain: d\ndescriptors: [{key: a, limit: 13/day tz UTC}]")
-		granted := 0
-		for range 5 {
-			if f.ask(hits(5, desc("a=1"))).Code == OK {
-				granted++
+				time.Sleep(50 * time.Millisecond)
 			}
-		}
-		if granted != 3 { // 15 of 13
-			t.Errorf("%d were granted", granted)
-		}
-	})
+			if granted < c.least || granted > c.most {
+				t.Errorf("%s, %d hits a request: %d were granted", c.limit, c.weight, granted)
+			}
+		})
+	}
 }
 
 // Bytes that are not UTF-8, and long values, are keys as others are.

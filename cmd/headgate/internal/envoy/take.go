@@ -130,8 +130,8 @@ func (w *work) send(ctx context.Context, store headgate.Store) (err error) {
 	return store.TakeAll(ctx, w.requests, w.decided)
 }
 
-// settle assigns the decisions to the items, and reports whether one is asked again, by force. If an
-// item of a group was denied, settle returns what earlier rounds charged for the group.
+// settle assigns the decisions to the items, and reports whether one is asked again, by force. If
+// an item of a group was denied, settle returns what earlier rounds charged for the group.
 func (l *Limiter) settle(ctx context.Context, w *work) (again bool, err error) {
 	denied := false
 	for j, i := range w.sent {

@@ -160,9 +160,11 @@ func (s *server) openGRPC(ctx context.Context) error {
 		return err
 	}
 	o := grpcserver.Options{
-		TLS: config, Failed: (&failures{server: s}).failed, Panicked: func(value any) { s.panicked("grpc", value) },
+		TLS: config, Failed: (&failures{server: s}).failed,
+		Panicked: func(value any) { s.panicked("grpc", value) },
 		Register: func(r grpc.ServiceRegistrar) {
-			authv3.RegisterAuthorizationServer(r, forwardauth.NewExtAuthz(s.engine, s.clientOfEnvoy))
+			service := forwardauth.NewExtAuthz(s.engine, s.clientOfEnvoy)
+			authv3.RegisterAuthorizationServer(r, service)
 		},
 	}
 	if s.env != nil {

@@ -154,7 +154,7 @@ func (s *server) trust(proxies []netip.Prefix) error {
 // client returns the address of the client of r.
 func (s *server) client(r *http.Request) netip.Addr { return s.trusted.Load().client(r) }
 
-// clientOfEnvoy returns the same. Envoy always adds an X-Forwarded-For, which is not worth a warning.
+// clientOfEnvoy returns the same. Envoy always adds an X-Forwarded-For: it is not worth a warning.
 func (s *server) clientOfEnvoy(r *http.Request) netip.Addr { return s.trusted.Load().find(r) }
 
 // isTrusted reports whether a trusted proxy sent r.

@@ -201,7 +201,7 @@ func TestErrorsAreOfTheRequestOnly(t *testing.T) {
 	}{
 		{override, codes.InvalidArgument, "descriptors[0].limit.unit is 0"},
 		{hits, codes.InvalidArgument, "descriptors[0].hits_addend is 18446744073709551615"},
-		{wrapperspb.UInt64(5), codes.OK, ""}, // field 1 has another type and is skipped
+		{wrapperspb.UInt64(5), codes.OK, ""},           // field 1 has another type and is skipped
 		{wrapperspb.Bytes([]byte{0xff}), codes.OK, ""}, // any bytes
 		{generatedRequest("down"), codes.Unknown, "redis: connection refused"},
 		{generatedRequest("invalid"), codes.InvalidArgument, "headgate: key is x; want y"},

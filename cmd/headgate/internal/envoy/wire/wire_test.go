@@ -139,7 +139,7 @@ func TestLargeMessages(t *testing.T) {
 		"a long descriptor": {
 			descriptor(protowire.AppendBytes([]byte{0x0a}, field(1, 100_000)), 1), "",
 		},
-		"not UTF-8":         {[]byte("\x0a\x02\xff\xfe"), ""},
+		"not UTF-8": {[]byte("\x0a\x02\xff\xfe"), ""},
 		"many entries": {
 			bytes.Repeat(descriptor([]byte{0x0a, 0}, 26000), 4),
 			"the message has 104000 entries; want at most 100000",

@@ -146,14 +146,15 @@ func denied(w *recorder, v *rules.Verdict) *authv3.CheckResponse {
 	if w.status == http.StatusServiceUnavailable {
 		code = codes.Unavailable
 	}
+	response := &authv3.DeniedHttpResponse{
+		Status:  &typev3.HttpStatus{Code: typev3.StatusCode(w.status)},
+		Headers: w.fields(),
+		Body:    w.body.String(),
+	}
 	return &authv3.CheckResponse{
 		Status:          &rpcstatus.Status{Code: int32(code)},
 		DynamicMetadata: metadata(v),
-		HttpResponse: &authv3.CheckResponse_DeniedResponse{DeniedResponse: &authv3.DeniedHttpResponse{
-			Status:  &typev3.HttpStatus{Code: typev3.StatusCode(w.status)},
-			Headers: w.fields(),
-			Body:    w.body.String(),
-		}},
+		HttpResponse:    &authv3.CheckResponse_DeniedResponse{DeniedResponse: response},
 	}
 }
 
