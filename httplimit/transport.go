@@ -10,7 +10,6 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/internal/pause"
-	"github.com/headgate/headgate/internal/usage"
 )
 
 // TransportOptions configures [NewTransport]. The zero TransportOptions limits each host at a
@@ -77,7 +76,7 @@ const DefaultMaxPause = pause.DefaultMax
 // [headgate.InvalidError] if l is nil or the options are invalid.
 func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 	switch {
-	case o.Tokens != nil && usage.Cost(*o.Tokens).Validate() != nil:
+	case o.Tokens != nil && o.Tokens.cost().Validate() != nil:
 		return nil, invalid("Tokens", fmt.Sprintf("%+v", *o.Tokens), "an Estimate of at least 1, "+
 			"and weights from 0 to 1,000,000, one of them above 0")
 	case o.WhenStoreFails > Open:
@@ -153,16 +152,18 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 //
 // With Tokens, a request to OpenAI, Anthropic, Gemini, or to a server with one of their APIs first
 // reserves tokens: Output x its max_tokens + Input x a quarter of the bytes of its body. The field
-// may also be max_completion_tokens, max_output_tokens or maxOutputTokens. Without such a field,
-// the request reserves the Estimate. It never reserves more than the limits can hold. RoundTrip
-// reads the first MiB of the body for that, and sends the body unchanged.
+// may also be max_completion_tokens, max_output_tokens, maxOutputTokens, maxTokens or num_predict.
+// Without such a field in a body of JSON, the request reserves the Estimate instead of Output x
+// max_tokens. It never reserves more than the limits can hold. RoundTrip reads the first MiB of the
+// body for that, and sends the body unchanged.
 //
-// When the body of the response has been read to its end, the usage that it reports is charged
-// instead of what was reserved. Unused tokens are returned; tokens used beyond the reservation
+// When the body of the response has been read to its end, or to the last event of a stream, the
+// usage that it reports is charged instead of what was reserved. Unused tokens are returned; tokens used beyond the reservation
 // delay later requests. Each part of the body passes at once; the end waits for the store for at
-// most 100 ms. A failure to connect, and a status of 400 or above without usage, cost nothing. If
-// another response has no usage, if its body is closed before its end, or if the Base fails
-// otherwise, the request costs what was reserved, or what was reported until then if that is more.
+// most 100 ms. A failure to connect, a status of 400 or above without usage, and a response that is
+// nothing but an error cost nothing. If another response has no usage, if its body is closed before
+// its end, or if the Base fails otherwise, the request costs what was reserved, or what was
+// reported until then if that is more.
 //
 // If tokens refill before unused tokens are returned, a limit can be exceeded: see
 // [headgate.Limiter.Refund]. Otherwise it is exceeded only by what responses use beyond their

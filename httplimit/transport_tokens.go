@@ -16,7 +16,7 @@ import (
 
 // TokenCost is what a request to a model costs: a weighted sum of the tokens that it uses.
 type TokenCost struct {
-	// Estimate is reserved for a request without a field that bounds its answer, such as
+	// Estimate is reserved for the answer of a request without a field that bounds it, such as
 	// max_tokens. At least 1.
 	Estimate int64
 
@@ -24,6 +24,10 @@ type TokenCost struct {
 	// and Cached of the tokens that the provider reads from its cache. Each is from 0 to 1,000,000,
 	// and one of them above 0.
 	Input, Output, Cached int64
+}
+
+func (c *TokenCost) cost() usage.Cost {
+	return usage.Cost{Estimate: c.Estimate, Input: c.Input, Output: c.Output, Cached: c.Cached}
 }
 
 // estimate returns what to reserve for r, which is its cost if that is not one of tokens. It is at
@@ -43,9 +47,9 @@ func (t *Transport) estimate(r *http.Request, key string) (*http.Request, int64,
 		stop := context.AfterFunc(r.Context(), func() { _ = body.Close() })
 		defer stop()
 		r = r.WithContext(r.Context())
-		expected, r.Body = usage.Peek(body, cmp.Or(r.ContentLength, -1))
+		expected, r.Body = usage.Peek(r.Header, body, cmp.Or(r.ContentLength, -1))
 	}
-	cost = usage.Cost(*t.options.Tokens).Before(expected)
+	cost = t.options.Tokens.cost().Before(expected)
 	for _, l := range limits {
 		cost = min(cost, l.Capacity())
 	}
@@ -58,7 +62,7 @@ func (t *Transport) settleBy(
 	response *http.Response, err error, r *http.Request, b *headgate.Reservation, reserved int64,
 ) {
 	settle := func(seen usage.Answer) {
-		used, _ := usage.Cost(*t.options.Tokens).After(reserved, seen)
+		used, _ := t.options.Tokens.cost().After(reserved, seen)
 		ctx, cancel := pause.Recording(r.Context())
 		defer cancel()
 		await.Do(ctx, func() {

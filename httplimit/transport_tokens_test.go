@@ -99,7 +99,7 @@ func (m *model) left(t testing.TB) int64 {
 const (
 	used      = `{"usage":{"prompt_tokens":10,"completion_tokens":5}}` // costs 30
 	bounded   = `{"max_tokens":20}`                                    // 17 bytes are 5 tokens: 85
-	unbounded = `{}`                                                   // 200
+	unbounded = `{}`                                                   // 201
 )
 
 // answerAs answers as the path says.
@@ -155,12 +155,12 @@ func TestTransportTokens(t *testing.T) {
 		{"/stream/cut", bounded, 85},
 		{"/gzip", bounded, 30},
 		{"/none", bounded, 85},
-		{"/none", unbounded, 200},
+		{"/none", unbounded, 201},
 		{"/bad", unbounded, 0},
 		{"/bad/used", unbounded, 30},
 		{"/bad/empty", unbounded, 0},
-		{"/cut", unbounded, 200},
-		{"/moved", unbounded, 230}, // two requests
+		{"/cut", unbounded, 201},
+		{"/moved", unbounded, 231}, // two requests
 	} {
 		r := m.send(t.Context(), t, c.path, strings.NewReader(c.body))
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -334,12 +334,12 @@ func TestTransportTokensAndBodies(t *testing.T) {
 		known, cost int64 // with a Content-Length, and without
 	}{
 		{"/", "", 200, 200},
-		{"/", "x", 200, 200},
+		{"/", "x", 201, 201},
 		{"/", bounded, 85, 85},
-		{"/", bounded + strings.Repeat(" ", mib-len(bounded)), 80 + mib/4, 80 + mib/4},
-		{"/", bounded + strings.Repeat("x", 2*mib-len(bounded)), 80 + 2*mib/4, 80 + mib/4},
+		{"/", bounded + strings.Repeat(" ", mib-len(bounded)), 80 + mib/4, 200 + mib/4},
+		{"/", bounded + strings.Repeat(" ", 2*mib-len(bounded)), 200 + 2*mib/4, 200 + mib/4},
 		{"/again", bounded, 170, 0},
-		{"/again", bounded + strings.Repeat("x", 2*mib-len(bounded)), 160 + 4*mib/4, 0},
+		{"/again", bounded + strings.Repeat("x", 2*mib-len(bounded)), 400 + 4*mib/4, 0},
 	} {
 		for _, known := range []bool{true, false} {
 			length, cost, body := len(c.text), c.known, io.Reader(strings.NewReader(c.text))
@@ -496,7 +496,7 @@ func TestTransportTokensOfHangUp(t *testing.T) {
 		cancel()
 		// 2095 tokens of input, and 248 for a cache, are known from the first event on.
 		cost := left - m.left(t)
-		if cost != 200 && cost != 2343+4 && cost != 2343+4*503 {
+		if cost != 201 && cost != 2343+4 && cost != 2343+4*503 {
 			t.Errorf("a hang-up after %d bytes costs %d", n, cost)
 		}
 		left -= cost

@@ -4,6 +4,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -12,7 +13,8 @@ import (
 type Answer struct {
 	Counts   Counts // so far
 	Complete bool   // the answer has ended, and has said what it used
-	Failed   bool   // its status is 400 or above
+	Failed   bool   // its status is 400 or above, or it is nothing but an error
+	Silent   bool   // it is a whole document of JSON that has no usage, and will have none
 }
 
 // Body is the body of an answer, from which usage is read as the body passes. It may be closed
@@ -24,16 +26,21 @@ type Body struct {
 	mu     sync.Mutex
 	reader *reader // nil: no usage can be read
 	zipped *unzip  // nil: reader reads the body as it is
+	isJSON bool    // by its type
 	ended  bool    // the body was read to its end
 }
 
-// NewBody returns the body of r. Usage can be read from JSON and from server-sent events, as they
-// are or compressed by gzip.
+// otherTypes are those of bodies that may be JSON.
+var otherTypes = []string{"", "text/plain", "application/x-ndjson", "application/ndjson"}
+
+// NewBody returns the body of r. Usage can be read from JSON, also of several documents or without
+// its type, and from server-sent events, as they are or compressed by gzip.
 func NewBody(r *http.Response) *Body {
 	b := &Body{ReadCloser: r.Body, status: r.StatusCode}
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	stream := media == "text/event-stream"
-	if !stream && media != "application/json" && !strings.HasSuffix(media, "+json") {
+	b.isJSON = media == "application/json" || strings.HasSuffix(media, "+json")
+	if !stream && !b.isJSON && !slices.Contains(otherTypes, media) {
 		return b
 	}
 	b.reader = newReader(stream)
@@ -72,9 +79,12 @@ func (b *Body) Answer() Answer {
 		return a
 	}
 	intact := b.zipped == nil || b.zipped.close()
-	whole := intact && (b.ended || b.reader.done)
-	a.Counts = b.reader.counts()
-	a.Complete = whole && b.reader.counted.final && !b.reader.bad
+	r := b.reader
+	a.Counts = r.counts()
+	a.Complete = intact && (b.ended || r.done) && r.counted.final && !r.bad
+	a.Failed = a.Failed || r.errors > 0 && r.others == 0
+	a.Silent = intact && b.ended && b.isJSON && r.errors == 0 && r.others == 1 &&
+		!r.counted.final && !r.counted.later
 	b.reader = nil
 	return a
 }

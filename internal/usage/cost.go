@@ -4,12 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"strings"
 )
 
 // Cost says what a request to a model costs: a weighted sum of its tokens.
 type Cost struct {
-	Estimate              int64 // of a request that does not bound its answer; at least 1
-	Input, Output, Cached int64 // weights of tokens, from 0 to MaxWeight; one is above 0
+	Estimate              int64  // of an answer that the request does not bound; at least 1
+	Input, Output, Cached int64  // weights of tokens, from 0 to MaxWeight; one is above 0
+	Bound                 string // the field of Bounds that the server reads; "": all of them
+	RefundUnknown         bool   // a document of JSON without usage costs nothing
+	IncludeUsage          bool   // streams are asked for their usage; see package proxy
 }
 
 // MaxWeight is the largest weight.
@@ -31,26 +36,31 @@ func (c Cost) Validate() error {
 	if c.Input+c.Output+c.Cached == 0 {
 		return errors.New("input, output and cached are 0; want a weight above 0")
 	}
+	if c.Bound != "" && !slices.Contains(Bounds(), c.Bound) {
+		return fmt.Errorf("bound is %q; want one of %s", c.Bound, strings.Join(Bounds(), ", "))
+	}
 	return nil
 }
 
-// Before returns what to reserve for a request.
+// Before returns what to reserve for a request: the tokens of its body, at 4 bytes each, and of its
+// answer.
 func (c Cost) Before(r Request) int64 {
-	if !r.Bounded {
-		return c.Estimate
+	answer := c.Estimate
+	if most, bounded := r.bound(c.Bound); bounded {
+		answer = c.of(Counts{Output: most})
 	}
-	return max(c.of(Counts{Input: (r.Bytes + 3) / 4, Output: r.MaxOutput}), 1)
+	return min(max(c.of(Counts{Input: (r.Bytes + 3) / 4})+answer, 1), MaxCount)
 }
 
 // After returns what an answer costs for which reserved was taken, and whether its usage is known.
 // Without it, the answer costs what was reserved, or more if more was seen; a failure costs
-// nothing.
+// nothing, and neither does a document without usage if c says so.
 func (c Cost) After(reserved int64, a Answer) (cost int64, known bool) {
 	seen := c.of(a.Counts)
 	switch {
 	case a.Complete:
 		return seen, true
-	case a.Failed && a.Counts == Counts{}:
+	case a.Failed && a.Counts == Counts{}, a.Silent && c.RefundUnknown:
 		return 0, false
 	}
 	return max(reserved, seen), false

@@ -4,7 +4,7 @@ import "unicode/utf8"
 
 // path is the place of a value in a JSON document: the names that lead to it. An element of an
 // array has no name, and a name that no provider uses is empty, or unclear.
-type path [4]string
+type path [5]string
 
 // unclear is a name with an escape or a letter beyond ASCII, which may be any name to a server.
 const unclear = "\\"
@@ -17,9 +17,9 @@ const unclear = "\\"
 type scanner struct {
 	names map[string]string // those that providers use, by their lower case
 
-	// value is called with each number, true, false and null that has one of the names, and with
-	// "string" for each string.
-	value func(at path, text []byte)
+	// value is called with each string, number, true, false and null that has one of the names. The
+	// text is in lower case, and empty if it is too long.
+	value func(at path, text []byte, quoted bool)
 	end   func() // of a document
 
 	at      path
@@ -56,7 +56,7 @@ func (s *scanner) next(b byte) {
 		if s.quoted {
 			s.length, s.odd = 0, false
 		} else if s.named() {
-			s.value(s.at, []byte("string"))
+			s.value(s.at, s.word(), true)
 		}
 	case s.quoted:
 		s.keep(b)
@@ -95,7 +95,7 @@ func (s *scanner) token(b byte) {
 	switch b {
 	case '{', '[', '}', ']', ',', ' ', '\t', '\r', '\n':
 		if s.literal && s.named() {
-			s.value(s.at, s.word())
+			s.value(s.at, s.word(), false)
 		}
 		s.literal = false
 	}
@@ -140,6 +140,8 @@ func (s *scanner) close() {
 		if s.depth > 0 || s.array {
 			return
 		}
+	} else if !s.array {
+		return
 	}
 	s.end()
 	s.array = false

@@ -3,6 +3,7 @@ package usage
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -37,13 +38,20 @@ func transcript(t testing.TB, name string) []byte {
 	return content
 }
 
+// media returns the type that name ends with. Other names are types.
+func media(name string) string {
+	switch filepath.Ext(name) {
+	case ".sse":
+		return "text/event-stream"
+	case ".json":
+		return "application/json; charset=utf-8"
+	}
+	return name
+}
+
 // answer is a response with a body, of the type that name ends with.
 func answer(name, encoding string, body io.Reader) *Body {
-	media := "application/json; charset=utf-8"
-	if strings.HasSuffix(name, ".sse") {
-		media = "text/event-stream"
-	}
-	h := http.Header{"Content-Type": {media}}
+	h := http.Header{"Content-Type": {media(name)}}
 	if encoding != "" {
 		h.Set("Content-Encoding", encoding)
 	}
@@ -81,23 +89,51 @@ func zipped(t testing.TB, content []byte) []byte {
 	return b.Bytes()
 }
 
-func TestTranscripts(t *testing.T) {
-	for name, want := range transcripts {
-		for encoding, content := range map[string][]byte{
-			"": transcript(t, name), "gzip": zipped(t, transcript(t, name)),
-		} {
+// shape is an answer that somebody has met, with what it has used, or with what it is without that:
+// failed, silent (complete JSON without usage) or unknown.
+type shape struct {
+	Name, Type, Body, Kind string
+	Counts                 [3]int64 // input, output, cached
+}
+
+// shapes returns those of shapes.json, and the transcripts.
+func shapes(t *testing.T) (list []shape) {
+	t.Helper()
+	if err := json.Unmarshal(transcript(t, "shapes.json"), &list); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range transcripts {
+		list = append(list, shape{
+			Name: name, Type: media(name), Body: string(transcript(t, name)),
+			Counts: [3]int64{c.Input, c.Output, c.Cached},
+		})
+	}
+	return list
+}
+
+// Each token is counted once, wherever the answer is split, plain and compressed.
+func TestShapes(t *testing.T) {
+	for _, s := range shapes(t) {
+		want := Answer{Failed: s.Kind == "failed", Silent: s.Kind == "silent"}
+		if s.Kind == "" {
+			want = Answer{Counts: Counts{s.Counts[0], s.Counts[1], s.Counts[2]}, Complete: true}
+		}
+		for encoding, content := range map[string][]byte{"": []byte(s.Body), "gzip": zipped(t, []byte(s.Body))} {
 			for i := range len(content) + 1 {
-				got := seen(t, name, encoding, nil, content[:i], content[i:])
-				if got != (Answer{want, true, false}) {
-					t.Fatalf("%s %s, split at %d: %+v; want %+v", encoding, name, i, got, want)
+				got := seen(t, s.Type, encoding, nil, content[:i], content[i:])
+				if s.Kind == "unknown" {
+					got.Counts = Counts{} // of the input
+				}
+				if got != want {
+					t.Errorf("%s %s, split at %d: %+v; want %+v", encoding, s.Name, i, got, want)
+					break
 				}
 			}
-			var bytewise [][]byte
-			for i := range content {
-				bytewise = append(bytewise, content[i:i+1])
-			}
-			if got := seen(t, name, encoding, nil, bytewise...); got.Counts != want {
-				t.Errorf("%s %s, in bytes: %+v; want %+v", encoding, name, got, want)
+		}
+		for i, weights := range []Cost{{Input: 1}, {Output: 1}, {Cached: 1}} {
+			cost, known := weights.After(MaxCount, seen(t, s.Type, "", nil, []byte(s.Body)))
+			if s.Kind == "" && (cost != s.Counts[i] || !known) || s.Kind == "failed" && cost != 0 {
+				t.Errorf("%s costs %d by %+v", s.Name, cost, weights)
 			}
 		}
 	}
@@ -145,6 +181,18 @@ func TestAnswersThatAreNotReadToTheirEnd(t *testing.T) {
 		{"x.sse", "data: " + ok + "\n\ndata: {\"a\":\"DONE\"}\n\n", false},
 		{"x.sse", "data: " + ok + "\n\ndata: {\"a\":[DONE]}\n\n", false},
 		{"x.sse", "data: " + ok + "\n\ndata: \"[DONE]\"\n\n", false},
+		{"x.sse", "data: " + ok + "\n\ndata: {\"type\":\"message_stop\"}", true},
+		{"x.sse", "data: " + ok + "\n\ndata: {\"type\":\"message_stop\"", false},
+		{"x.sse", "data: {\"message\":" + ok + "}\n\ndata: {\"type\":\"message_stop\"}", false},
+		{"x.sse", "data: {\"type\":\"message_stop\"}", false},
+		{"x.sse", "data: {\"type\":\"response.completed\",\"response\":" + ok + "}", true},
+		{"x.sse", "data: {\"type\":\"response.failed\",\"response\":" + ok + "}", true},
+		{"x.sse", "data: {\"type\":\"response.created\",\"response\":" + ok + "}", false},
+		{"x.sse", "data: {\"response\":{\"type\":\"response.completed\"}}\n\ndata:" + ok + "\n\n", false},
+		{"x.sse", `data: {"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"candidatesTokenCount":3}}`, true},
+		{"x.sse", `data: {"candidates":[{"finishReason":null}],"usageMetadata":{"candidatesTokenCount":3}}`, false},
+		{"application/x-ndjson", "{\"done\":false}\n", false},
+		{"application/x-ndjson", "{\"done\":false}\n{\"done\":true,\"eval_count\":3}", true},
 	} {
 		got := seen(t, c.name, "", io.ErrUnexpectedEOF, []byte(c.text))
 		if got.Complete != c.want {
@@ -158,13 +206,14 @@ func TestAnswersThatAreNotReadToTheirEnd(t *testing.T) {
 
 func TestMalice(t *testing.T) {
 	const ok = `{"usage":{"input_tokens":10,"output_tokens":5}}`
-	complete := func(in, out, cached int64) Answer { return Answer{Counts{in, out, cached}, true, false} }
+	complete := func(in, out, cached int64) Answer { return Answer{Counts: Counts{in, out, cached}, Complete: true} }
 	for text, want := range map[string]Answer{
 		ok:                    complete(10, 5, 0),
 		"\ufeff" + ok + "   ": complete(10, 5, 0),
 		`{"a":"\"{[","usage":{"input_tokens":12}}`: complete(12, 0, 0),
 		// The last number of a field counts.
 		ok + "\n" + `{"usage":{"output_tokens":6}}`:                                 complete(10, 6, 0),
+		ok + "\n" + `{"usage":{"output_tokens":0}}`:                                 complete(10, 5, 0),
 		`{"usage":{"input_tokens":1,"input_tokens":2},"usage":{"output_tokens":3}}`: complete(2, 3, 0),
 		// More from a cache than there was.
 		`{"usage":{"prompt_tokens":5,"prompt_tokens_details":{"cached_tokens":9}}}`: complete(0, 0, 5),
@@ -201,7 +250,8 @@ func TestMalice(t *testing.T) {
 		strings.Repeat("}", 1e6) + ok:                                   complete(10, 5, 0),
 		"":                                                              {}, "\x00": {}, "}": {}, "]": {}, ":": {}, ",": {}, `"`: {}, `\`: {}, "12": {},
 	} {
-		if got := seen(t, "x.json", "", nil, []byte(text)); got != want {
+		got := seen(t, "x.json", "", nil, []byte(text))
+		if got.Silent = false; got != want {
 			t.Errorf("%.80q: %+v; want %+v", text, got, want)
 		}
 	}
@@ -217,7 +267,7 @@ func TestMalice(t *testing.T) {
 		"event: data: " + ok + "\n\n":                                         {},
 		"data: \"data: " + ok + "\n\n":                                        {},
 		ok:                                                                    {},
-		"data: {\"message\":" + ok + "}\n\n":                                  {Counts{10, 5, 0}, false, false},
+		"data: {\"message\":" + ok + "}\n\n":                                  {Counts: Counts{10, 5, 0}},
 	} {
 		if got := seen(t, "x.sse", "", nil, []byte(text)); got != want {
 			t.Errorf("%q: %+v; want %+v", text, got, want)
@@ -232,10 +282,13 @@ func TestAnswersThatAreNotRead(t *testing.T) {
 	if got := b.Answer(); got != (Answer{}) {
 		t.Errorf("br: %+v", got)
 	}
-	b = NewBody(&http.Response{StatusCode: http.StatusNotFound, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(content))})
+	b = NewBody(&http.Response{
+		StatusCode: http.StatusNotFound, Header: http.Header{"Content-Type": {"audio/mpeg"}},
+		Body: io.NopCloser(bytes.NewReader(content)),
+	})
 	_, _ = io.Copy(io.Discard, b)
 	if got := b.Answer(); got != (Answer{Failed: true}) {
-		t.Errorf("no type: %+v", got)
+		t.Errorf("of sound: %+v", got)
 	}
 	if got := seen(t, "x.json", "gzip", nil, content); got != (Answer{}) {
 		t.Errorf("not compressed: %+v", got)
@@ -310,7 +363,7 @@ func TestLargeAnswers(t *testing.T) {
 			}
 			a = b.Answer()
 		})
-		if a != (Answer{Counts{7, 3, 0}, true, false}) || total > 128<<10 {
+		if a != (Answer{Counts: Counts{7, 3, 0}, Complete: true}) || total > 128<<10 {
 			t.Errorf("%s of %.30q: %+v, %d bytes allocated", c.kind, c.middle, a, total)
 		}
 	}
@@ -380,7 +433,7 @@ func FuzzUsage(f *testing.F) {
 		if got := cost.of(a); got < 0 || got > MaxCount {
 			t.Errorf("%+v cost %d", a, got)
 		}
-		r := read(content, int64(len(content)))
+		r := said(string(content))
 		if got := cost.Before(r); got < 1 || got > MaxCount {
 			t.Errorf("%+v is estimated at %d", r, got)
 		}
