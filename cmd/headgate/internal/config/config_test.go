@@ -124,16 +124,18 @@ func TestEveryFieldIsRead(t *testing.T) {
 	}
 }
 
-// Without a proxy, nobody sees the status of a response: a rule that counts statuses is refused.
+// Without a proxy, nobody sees the status of a response, or the body of a request: a rule that
+// counts by them is refused.
 func TestCountWithoutProxy(t *testing.T) {
 	const text = "rules:\n- {name: a, limits: 5/m, count: denied}\n- name: b\n  limits: 5/m\n" +
-		"  count: [401, 4xx]\n"
+		"  count: [401, 4xx]\n- {name: c, limits: 5/m, key: [ip, 'body:model']}\n"
 	if _, err := Parse("f", []byte(text), Options{}); err != nil {
 		t.Error(err)
 	}
 	_, err := Parse("f", []byte(text), Options{NoProxy: true})
 	const want = "f:5: rules[1].count: 401, 4xx needs the status of the response, which only the " +
-		"proxy sees; want --proxy ADDR=URL, or count: denied"
+		"proxy sees; want --proxy ADDR=URL, or count: denied\nf:6: rules[2].key[1]: body:model " +
+		"needs the body, which only the proxy sees; want --proxy ADDR=URL"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v; want %s", err, want)
 	}

@@ -42,7 +42,14 @@ func (r *reader) tokenCost(n *yaml.Node, path string) *rules.TokenCost {
 		number("input", &t.Input, 0, usage.MaxWeight),
 		number("output", &t.Output, 0, usage.MaxWeight),
 		number("cached", &t.Cached, 0, usage.MaxWeight),
+		field{"bound", func(n *yaml.Node, path string) { t.Bound, _ = r.text(n, path) }},
+		field{"unknown", func(n *yaml.Node, path string) {
+			t.RefundUnknown = parsed(r, n, path, rules.ParseUnknown)
+		}},
+		field{"include_usage", func(n *yaml.Node, path string) {
+			t.IncludeUsage, _ = r.boolean(n, path)
+		}},
 	)
-	r.require(n, path, "estimate", "the cost of a request that has no max_tokens, such as 2000")
+	r.require(n, path, "estimate", "what is reserved for an answer without max_tokens, such as 2000")
 	return &t
 }

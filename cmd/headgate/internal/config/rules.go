@@ -165,6 +165,10 @@ func (r *reader) key(n *yaml.Node, path string) (key []rules.KeyPart) {
 		if err != nil {
 			r.faultf(n, path, "%v", err)
 		}
+		if r.noProxy && part.Source == "body" {
+			r.faultf(n, path, "%s needs the body, which only the proxy sees; want --proxy ADDR=URL",
+				part)
+		}
 		key = append(key, part)
 	})
 	if len(r.faults) > before {

@@ -35,6 +35,10 @@ func (l *loader) warnRule(r *rules.Rule, at origin) {
 		l.warnAt(at.Place, at.field, fmt.Sprintf("path %q matches only %s itself; want %q for all "+
 			"paths below it", r.Match.Path, path, path+"/*"))
 	}
+	if m := r.Match.Methods; r.Cost.Tokens != nil && len(m) > 0 && !slices.Contains(m, "GET") {
+		l.warnAt(at.Place, at.field, "websockets, which begin with GET, do not match this rule: "+
+			"their tokens are not counted; want GET, too, and they are refused")
+	}
 	for i, limit := range r.Limits {
 		if slices.ContainsFunc(r.Limits[:i], func(l headgate.Limit) bool {
 			return l.Named("") == limit.Named("")

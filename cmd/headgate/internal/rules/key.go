@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -67,8 +68,15 @@ func (p KeyPart) value(q *target) string {
 		return q.host
 	case "method":
 		return cleanMethod(q.method)
+	case "body":
+		return q.Model
 	}
 	return p.Name // const
+}
+
+// byModel reports whether the key of r is known only with the body of a request.
+func (r *rule) byModel() bool {
+	return slices.ContainsFunc(r.Key, func(p KeyPart) bool { return p.Source == "body" })
 }
 
 // appendAddress appends an address, or its network if that has fewer bits.

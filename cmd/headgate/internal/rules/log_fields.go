@@ -13,7 +13,7 @@ func (r *Rule) NotInLog() string {
 	}
 	var lacks []string
 	for _, p := range r.Key {
-		if p.Source == "cookie" || p.Source == "header" && p.Name != "Host" {
+		if p.Source == "cookie" || p.Source == "body" || p.Source == "header" && p.Name != "Host" {
 			lacks = append(lacks, p.String())
 		}
 	}

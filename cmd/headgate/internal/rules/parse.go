@@ -15,11 +15,11 @@ import (
 // The functions of this file read the text forms of the configuration. Their errors name the text
 // and what would be accepted, without the field, which the caller knows.
 
-const wantKeyPart = "ip, ip/N (N bits of IPv6), header:NAME, cookie:NAME, path, host, method " +
-	"or const:TEXT"
+const wantKeyPart = "ip, ip/N (N bits of IPv6), header:NAME, cookie:NAME, path, host, method, " +
+	"body:model or const:TEXT"
 
-// ParseKeyPart reads a part of a key: ip, ip/64, header:NAME, cookie:NAME, path, host, method or
-// const:TEXT.
+// ParseKeyPart reads a part of a key: ip, ip/64, header:NAME, cookie:NAME, path, host, method,
+// body:model or const:TEXT.
 func ParseKeyPart(text string) (KeyPart, error) {
 	bad := fmt.Errorf("%q is not a part of a key; want %s", text, wantKeyPart)
 	source, name, named := strings.Cut(text, ":")
@@ -37,8 +37,8 @@ func ParseKeyPart(text string) (KeyPart, error) {
 			name = http.CanonicalHeaderKey(name)
 		}
 		return KeyPart{Source: source, Name: name}, nil
-	case "const":
-		if name == "" {
+	case "const", "body":
+		if name == "" || source == "body" && name != "model" {
 			return KeyPart{}, bad
 		}
 		return KeyPart{Source: source, Name: name}, nil
@@ -142,8 +142,18 @@ func (c Cost) String() string {
 		return "response:" + c.ResponseHeader
 	case c.Tokens != nil:
 		t := c.Tokens
-		return fmt.Sprintf("tokens estimate %d input %d output %d cached %d",
+		text := fmt.Sprintf("tokens estimate %d input %d output %d cached %d",
 			t.Estimate, t.Input, t.Output, t.Cached)
+		if t.Bound != "" {
+			text += " bound " + t.Bound
+		}
+		if t.RefundUnknown {
+			text += " unknown refund"
+		}
+		if t.IncludeUsage {
+			text += " include_usage"
+		}
+		return text
 	}
 	return strconv.FormatInt(max(c.Fixed, 1), 10)
 }

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -86,19 +87,22 @@ func (e *Engine) MatchRule(name string, r *Request) (*Question, error) {
 
 // add asks r what t would be charged. A rule that is off is not asked.
 func (q *Question) add(r *rule, t *target) {
-	if r.Mode == Off {
-		return
+	if r.Mode != Off {
+		q.asks = append(q.asks, q.engine.askTarget(r, t))
 	}
-	a := q.engine.ask(r, r.key(t))
+}
+
+func (e *Engine) askTarget(r *rule, t *target) ask {
+	a := e.ask(r, r.key(t))
 	a.cost, a.request, a.percent = r.cost(t.Request), t.Request, r.Headroom.percent(t.Header)
 	if r.late {
 		a.cost = a.fitting(a.cost)
 	}
-	q.asks = append(q.asks, a)
+	return a
 }
 
-// NeedsBody reports whether a rule charges by what the body of the request says. The body of a
-// request that a ban denies is not needed.
+// NeedsBody reports whether a rule charges or counts by what the body of the request says. The body
+// of a request that a ban denies is not needed.
 func (q *Question) NeedsBody() bool {
 	needs := false
 	for i := range q.asks {
@@ -106,17 +110,17 @@ func (q *Question) NeedsBody() bool {
 		if a.banned && a.part() != shadows {
 			return false
 		}
-		needs = needs || a.rule.Cost.Tokens != nil && !a.banned
+		needs = needs || (a.rule.Cost.Tokens != nil || a.rule.byModel()) && !a.banned
 	}
 	return needs
 }
 
 // Exhausted reports whether nothing is left for a rule that charges by the body, and denies at once
-// what does not fit.
+// what does not fit. It does not look at keys that are in the body.
 func (q *Question) Exhausted(ctx context.Context) bool {
 	var rs []headgate.Request
 	for a := range q.of(enforces) {
-		if a.rule.Cost.Tokens != nil && !a.rule.holds() {
+		if a.rule.Cost.Tokens != nil && !a.rule.holds() && !a.rule.byModel() {
 			rs = a.appendRequests(rs, 0, q.order)
 		}
 	}
@@ -132,11 +136,32 @@ func (q *Question) Exhausted(ctx context.Context) bool {
 	return false
 }
 
-// Expect charges by what the body of the request says.
+// Expect charges and counts by what the body of the request says.
 func (q *Question) Expect(body usage.Request) {
 	for i := range q.asks {
-		if a := &q.asks[i]; a.rule.Cost.Tokens != nil {
+		a := &q.asks[i]
+		if a.rule.byModel() {
+			a.request.Model = body.Model
+			t := newTarget(a.request)
+			*a = q.engine.askTarget(a.rule, &t)
+		}
+		if a.rule.Cost.Tokens != nil {
 			a.cost = a.fitting(a.rule.Cost.Tokens.Before(body))
 		}
 	}
+}
+
+// CountsTokens reports whether a rule that can deny the request charges tokens. Then a request must
+// have an answer that reports them.
+func (q *Question) CountsTokens() bool {
+	return slices.ContainsFunc(q.asks, func(a ask) bool {
+		return a.rule.Cost.Tokens != nil && a.part() != shadows
+	})
+}
+
+// IncludesUsage reports whether a rule asks streams for their usage.
+func (q *Question) IncludesUsage() bool {
+	return slices.ContainsFunc(q.asks, func(a ask) bool {
+		return a.rule.Cost.Tokens != nil && a.rule.Cost.Tokens.IncludeUsage
+	})
 }

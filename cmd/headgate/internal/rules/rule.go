@@ -20,6 +20,7 @@ type Request struct {
 	Path   string // decoded, without the query; see [TargetPath]
 	Header http.Header
 	Client netip.Addr // after trusted proxies; see [ClientAddress]
+	Model  string     // that the body asks; set by [Question.Expect]
 }
 
 // Rule says which requests get which limits.
@@ -66,8 +67,8 @@ type Match struct {
 
 // KeyPart is a part of a key, such as ip, ip/56, header:NAME, cookie:NAME, path or const:TEXT.
 type KeyPart struct {
-	Source string // ip, header, cookie, path, host, method or const
-	Name   string // of a header or cookie; the text of const
+	Source string // ip, header, cookie, path, host, method, body or const
+	Name   string // of a header or cookie; the text of const; model
 	Bits   int    // of an IPv6 address that count; 0: 64
 }
 

@@ -93,6 +93,14 @@ func (e *Engine) settled(c *ask, used int64, known bool) bool {
 	return c.cost != 0
 }
 
+// ParseUnknown reads what becomes of the cost of a whole answer without usage: keep or refund.
+func ParseUnknown(text string) (refund bool, err error) {
+	if text != "keep" && text != "refund" {
+		return false, fmt.Errorf("%q is neither keep nor refund; want one of them", text)
+	}
+	return text == "refund", nil
+}
+
 // ParseFieldName reads the name of a header field.
 func ParseFieldName(text string) (string, error) {
 	if !httpguts.ValidHeaderFieldName(text) {

@@ -1,8 +1,10 @@
 package rules
 
 import (
+	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/headgate/headgate"
@@ -26,7 +28,8 @@ func TestSettleUsage(t *testing.T) {
 	if !q.NeedsBody() {
 		t.Fatal("no rule needs the body")
 	}
-	q.Expect(usage.Request{Bounded: true, MaxOutput: 700, Bytes: 8000})
+	said, _ := usage.Peek(nil, io.NopCloser(strings.NewReader(`{"max_tokens":700}`)), 8000)
+	q.Expect(said)
 	v, a, err := q.Begin(t.Context())
 	if err != nil || !v.Allowed || !a.ReadsUsage() {
 		t.Fatalf("%+v, %v", v, err)
@@ -116,6 +119,35 @@ func TestNeedsBody(t *testing.T) {
 			Rule{Name: "model", Limits: per(1000), Cost: tokens, Mode: c.mode})
 		if got := e.Match(&Request{Path: "/"}).NeedsBody(); got != c.needs {
 			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// A part of a key that is in the body is empty until the body is read. Then also overrides and bans
+// of the key apply.
+func TestKeyByModel(t *testing.T) {
+	part, err := ParseKeyPart("body:model")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newEngine(t, Options{Overrides: overrides{
+		{Rule: "model", Key: "body:small", Limits: []headgate.Limit{headgate.PerDay(7)}},
+		{Rule: "model", Key: "body:banned", Ban: true},
+	}}, Rule{Name: "model", Key: []KeyPart{part}, Limits: per(9)})
+	for _, c := range []struct {
+		model, key string
+		left       int64
+	}{{"large", "body:large", 8}, {"small", "body:small", 6}, {"banned", "", 0}, {"", "body:", 8}} {
+		q := e.Match(&Request{Path: "/"})
+		if !q.NeedsBody() {
+			t.Error("the body is not needed")
+		}
+		q.Expect(usage.Request{Model: c.model})
+		if v, _, err := q.Begin(t.Context()); err != nil || v.Allowed != (c.key != "") {
+			t.Errorf("%+v: %+v, %v", c, v, err)
+		}
+		if c.key != "" && left(t, e, "model", c.key) != c.left {
+			t.Errorf("%+v: %d remain", c, left(t, e, "model", c.key))
 		}
 	}
 }

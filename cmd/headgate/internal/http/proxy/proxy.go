@@ -102,11 +102,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Method: r.Method, Host: r.Host, Path: r.URL.Path, Header: r.Header,
 		Client: h.options.Client(r),
 	})
-	if question.NeedsBody() {
-		x.expect(r.Context(), question)
-	}
+	status, why := x.expect(question, r)
 	if x.peeked != nil {
 		defer x.peeked.Release()
+	}
+	if status != 0 {
+		paced.dropBody(r)
+		answer.Fail(paced, status, why)
+		return
 	}
 	var err error
 	x.verdict, x.admission, err = question.Begin(r.Context())
@@ -125,6 +128,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer x.end(r.Context())
 	passed := r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	passed.ContentLength = x.length
 	if r.ContentLength != 0 {
 		passed.Body = x.body
 	}

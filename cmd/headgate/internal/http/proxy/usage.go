@@ -1,32 +1,64 @@
 package proxy
 
 import (
-	"context"
+	"io"
 	"net/http"
+	"strings"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/http/bodies"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/internal/usage"
 )
 
-// This file reads the costs that are in bodies. Both bodies pass unchanged.
+// This file reads the costs that are in bodies. Both bodies pass unchanged, unless a rule asks
+// streams for their usage.
 
 // smallBody is the largest body that is read without asking whether anything is left of the budget.
 const smallBody = 16 << 10
 
-// expect charges question by what the body of the request says. It reads a part of the body, which
-// is passed on with the rest. A large body is not read for a key that has no tokens left: that is
-// denied by the estimate.
-func (x *exchange) expect(ctx context.Context, question *rules.Question) {
+// expect adds to q what the body of r says. It reads a part of the body, which is passed on with the
+// rest. A large body is not read for a key that has no tokens left: that is denied by the estimate.
+// If no answer to r would report its tokens, expect returns a status and why r is refused.
+func (x *exchange) expect(q *rules.Question, r *http.Request) (status int, why string) {
+	if isWebsocket(r.Header) && q.CountsTokens() {
+		// After this status, Codex sends its requests by POST.
+		return http.StatusUpgradeRequired,
+			"The tokens of a websocket cannot be counted. Send each request by POST."
+	}
+	var said usage.Request
 	switch {
+	case !q.NeedsBody():
+		return 0, ""
 	case x.length == 0:
-		question.Expect(usage.Request{})
-	case x.length > 0 && x.length <= smallBody || !question.Exhausted(ctx):
+	case (x.length < 0 || x.length > smallBody) && q.Exhausted(r.Context()):
+		return 0, ""
+	default:
 		x.peeked = bodies.New(x.body)
-		said, whole := usage.Peek(x.peeked, x.length)
-		x.passed = whole
+		said, x.passed = usage.Peek(r.Header, x.peeked, x.length)
 		x.peeked.Pass()
-		question.Expect(said)
+	}
+	q.Expect(said)
+	if said.Background && q.CountsTokens() {
+		return http.StatusBadRequest,
+			"The tokens of a background answer cannot be counted. Send the request without background."
+	}
+	if said.Stream && !said.Options && strings.HasSuffix(r.URL.Path, "/chat/completions") &&
+		q.IncludesUsage() {
+		x.includeUsage()
+	}
+	return 0, ""
+}
+
+// includeUsage adds to the body, which is an object with members, that its stream reports usage.
+func (x *exchange) includeUsage() {
+	const start = `{"stream_options":{"include_usage":true},`
+	_, _ = io.CopyN(io.Discard, x.passed, 1) // the brace
+	x.passed = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(strings.NewReader(start), x.passed), x.passed}
+	if x.length > 0 {
+		x.length += int64(len(start)) - 1
 	}
 }
 

@@ -2,17 +2,20 @@ package proxy
 
 import (
 	"bufio"
-	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -87,7 +90,7 @@ func TestTokenCost(t *testing.T) {
 	}, "", budget(1000))
 	const (
 		bounded   = `{"max_tokens":20}` // 17 bytes are 5 tokens: 85
-		unbounded = `{}`                // 200
+		unbounded = `{}`                // 201
 	)
 	left := int64(1000)
 	for _, c := range []struct {
@@ -99,10 +102,10 @@ func TestTokenCost(t *testing.T) {
 		{"/stream", bounded, 30},
 		{"/gzip", bounded, 30},
 		{"/none", bounded, 85},
-		{"/none", unbounded, 200},
+		{"/none", unbounded, 201},
 		{"/bad", unbounded, 0},
 		{"/bad/used", unbounded, 30},
-		{"/cut", unbounded, 200},
+		{"/cut", unbounded, 201},
 	} {
 		r := chat(t, e.url+c.path, strings.NewReader(c.body))
 		left -= c.cost
@@ -188,7 +191,7 @@ func TestTokenCostAndOutcome(t *testing.T) {
 			path string
 			cost int64
 		}{
-			{"/used", 30}, {"/none", 200}, {"/error/used", 0}, {"/busy", 0}, {"/busy/used", 30}, {"/cut", 200},
+			{"/used", 30}, {"/none", 201}, {"/error/used", 0}, {"/busy", 0}, {"/busy/used", 30}, {"/cut", 201},
 		} {
 			chat(t, e.url+c.path, strings.NewReader("{}"))
 			left -= c.cost
@@ -244,57 +247,117 @@ func TestEstimateOfField(t *testing.T) {
 	}
 }
 
-// 50 streams share a budget of n tokens: what they use in all is at most n, and what exceeded
-// their estimates.
-func TestTokenBudgetIsNeverOver(t *testing.T) { //nolint:gocognit // one run after the other
-	for seed := range uint64(12) {
+// hostile are the ways in which ordinary clients use a model, by accident or not. In bodies and
+// answers, BOUND is a bound that the server keeps to if the client says it, and USED what was used.
+var hostile = map[string]struct {
+	media, encoding, body, answer string
+
+	bounded bool // the body bounds the answer, as the server reads it
+	leaves  bool // without reading the end of the body
+	known   bool // the answer says what it has used
+	free    bool // nothing is used
+	status  int  // of a refusal
+}{
+	"honest":                {body: `{"max_tokens":BOUND}`, answer: usedInStream + "data: [DONE]\n\n", bounded: true, known: true},
+	"no bound":              {body: `{"messages":"` + long + `"}`, answer: usedInStream + "data: [DONE]\n\n", known: true},
+	"no usage":              {body: `{"messages":"` + long + `"}`, answer: "data: {}\n\ndata: [DONE]\n\n"},
+	"early close":           {body: `{"max_tokens":BOUND}`, answer: "data: {}\n\n", bounded: true, leaves: true},
+	"early close, no bound": {body: `{"messages":"` + long + `"}`, answer: "data: {}\n\n", leaves: true},
+	"closes at message_stop": {
+		body: `{}`, answer: usedInStream + "data: {\"type\":\"message_stop\"}\n\n", leaves: true, known: true,
+	},
+	"a bound of another API": {body: `{"max_output_tokens":1}`, answer: "data: {}\n\n", leaves: true},
+	"a hidden bound":         {encoding: "gzip", body: `{"max_tokens":1}`, answer: "data: {}\n\n", leaves: true},
+	"a bound in a form":      {media: "text/plain", body: `{"max_tokens":1}`, answer: "data: {}\n\n", leaves: true},
+	"background": {
+		body: `{"background":true}`, answer: `{"usage":null}`, free: true, status: http.StatusBadRequest,
+	},
+	"hidden background": {encoding: "zstd", media: "application/json", body: `{"background":true}`, answer: `{"usage":null}`},
+	"websocket":         {free: true, status: http.StatusUpgradeRequired},
+	"count_tokens":      {body: `{"messages":"` + long + `"}`, answer: `{"input_tokens":14}`, free: true},
+	"overloaded": {
+		body: `{"max_tokens":BOUND}`, answer: "data: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n",
+		free: true, bounded: true,
+	},
+}
+
+const usedInStream = "data: {\"usage\":{\"prompt_tokens\":USED}}\n\n"
+
+var long = strings.Repeat("long ", 100)
+
+// Clients of all kinds share a budget of n tokens: what they use in all is at most n, and what
+// exceeded their reservations. That is nothing if the server keeps to a bound that was believed.
+func TestHostileClients(t *testing.T) { //nolint:gocognit // one run after the other
+	kinds := slices.Sorted(maps.Keys(hostile))
+	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 17))
-		n := 500 + rng.Int64N(5000)
-		type call struct{ estimate, used, most int64 }
-		calls := make([]call, 50)
+		n := 2000 + rng.Int64N(8000)
+		type call struct {
+			kind, body, answer string
+			reserved, used     int64
+		}
+		calls := make([]call, 60)
 		for i := range calls {
-			most := 1 + rng.Int64N(100)
-			body := fmt.Sprintf(`{"max_tokens":%d,"call":%d}`, most, i)
-			c := call{most: most, estimate: min(n, 4*most+int64(len(body)+3)/4)}
-			c.used = rng.Int64N(c.estimate + 1)
-			if seed%2 == 1 && rng.IntN(4) == 0 {
-				c.used += rng.Int64N(300)
+			kind := kinds[rng.IntN(len(kinds))]
+			h, most := hostile[kind], 1+rng.Int64N(200)
+			c := call{kind: kind, used: rng.Int64N(2000)}
+			c.body = strings.ReplaceAll(h.body, "BOUND", strconv.FormatInt(most, 10))
+			answer := int64(200)
+			if h.bounded {
+				answer = 4 * most
+				c.used = rng.Int64N(answer)
 			}
+			c.reserved = min(n, int64(len(c.body)+3)/4+answer)
+			if h.free {
+				c.used = 0
+			}
+			c.answer = strings.ReplaceAll(h.answer, "USED", strconv.FormatInt(c.used, 10))
 			calls[i] = c
 		}
 		var used, exceeded, charged, asked atomic.Int64
+		rule := budget(n)
+		rule.Cost.Tokens.Bound, rule.Cost.Tokens.RefundUnknown = "max_tokens", true
 		e := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			asked.Add(1)
-			var i int
-			b, _ := io.ReadAll(r.Body)
-			_, number, _ := bytes.Cut(b, []byte("call"))
-			if _, err := fmt.Sscanf(string(number), `":%d}`, &i); err != nil {
-				t.Error(err)
+			_, _ = io.Copy(io.Discard, r.Body)
+			i, _ := strconv.Atoi(r.Header.Get("X-Call"))
+			c, h := calls[i], hostile[calls[i].kind]
+			if h.status != 0 {
+				t.Errorf("%s: the server was asked", c.kind)
 			}
-			c := calls[i]
 			used.Add(c.used)
-			exceeded.Add(max(c.used-c.estimate, 0))
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(w, "data: {\"choices\":[]}\n\n")
-			_ = http.NewResponseController(w).Flush()
-			if i%5 == 0 { // this client hangs up
-				charged.Add(c.estimate)
-				<-r.Context().Done()
-				return
+			exceeded.Add(max(c.used-c.reserved, 0))
+			switch {
+			case h.known:
+				charged.Add(c.used)
+			case !h.free:
+				charged.Add(c.reserved)
 			}
-			charged.Add(c.used)
-			_, _ = fmt.Fprintf(w, "data: {\"usage\":{\"prompt_tokens\":%d}}\n\ndata: [DONE]\n\n", c.used)
-		}, "", budget(n))
+			w.Header().Set("Content-Type", "application/json")
+			if strings.HasPrefix(c.answer, "data:") {
+				w.Header().Set("Content-Type", "text/event-stream")
+			}
+			_, _ = io.WriteString(w, c.answer)
+			if h.leaves {
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			}
+		}, "", rule)
 		var all sync.WaitGroup
 		for i, c := range calls {
 			all.Go(func() {
+				h := hostile[c.kind]
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				body := fmt.Sprintf(`{"max_tokens":%d,"call":%d}`, c.most, i)
-				r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, strings.NewReader(body))
-				if err != nil {
-					t.Error(err)
-					return
+				r := request(ctx, t, e.url)
+				r.Method, r.Body = http.MethodPost, io.NopCloser(strings.NewReader(c.body))
+				r.Header = http.Header{"X-Call": {strconv.Itoa(i)}, "Content-Type": {cmp.Or(h.media, "application/json")}}
+				if h.encoding != "" {
+					r.Header.Set("Content-Encoding", h.encoding)
+				}
+				if c.kind == "websocket" {
+					r.Method, r.Body = http.MethodGet, nil
+					r.Header["Upgrade"], r.Header["Connection"] = []string{"websocket"}, []string{"Upgrade"}
 				}
 				res, err := http.DefaultTransport.RoundTrip(r)
 				if err != nil {
@@ -302,18 +365,22 @@ func TestTokenBudgetIsNeverOver(t *testing.T) { //nolint:gocognit // one run aft
 					return
 				}
 				defer res.Body.Close()
-				if i%5 == 0 && res.StatusCode == http.StatusOK {
-					_, _ = bufio.NewReader(res.Body).ReadString('\n')
+				if h.status != 0 && res.StatusCode != h.status && res.StatusCode != http.StatusTooManyRequests {
+					t.Errorf("%s: status %d", c.kind, res.StatusCode)
+				}
+				if h.leaves && res.StatusCode == http.StatusOK {
+					_, _ = io.ReadFull(res.Body, make([]byte, len(c.answer)))
 					cancel()
 				}
 				_, _ = io.Copy(io.Discard, res.Body)
 			})
 		}
 		all.Wait()
-		until(t, "settled", func() bool {
-			return e.left(t, "tokens", "all") == max(n-charged.Load(), 0)
-		})
-		if used.Load() > n+exceeded.Load() || asked.Load() == 0 || asked.Load() == 50 && used.Load() > n {
+		until(t, "all end", func() bool { return e.permits.Keys() == 0 })
+		if got, want := e.left(t, "tokens", "all"), max(n-charged.Load(), 0); got != want {
+			t.Errorf("%d: %d remain of %d; want %d", seed, got, n, want)
+		}
+		if used.Load() > n+exceeded.Load() || asked.Load() == 0 {
 			t.Errorf("%d: %d of %d used in %d calls, %d above the estimates", seed, used.Load(), n,
 				asked.Load(), exceeded.Load())
 		}
@@ -353,7 +420,7 @@ func TestHangUpAtEachByte(t *testing.T) {
 		// 2095 tokens of input, and 248 for a cache, are known from the first event on.
 		until(t, "settled", func() bool { return e.permits.Keys() == 0 })
 		used := left - e.left(t, "tokens", "all")
-		if used != 200 && used != 2343+4 && used != 2343+4*503 {
+		if used != 201 && used != 2343+4 && used != 2343+4*503 {
 			t.Errorf("a hang-up after %d bytes costs %d", n, used)
 		}
 		left -= used
@@ -477,8 +544,11 @@ func TestStreamIsNotHeldUp(t *testing.T) {
 	})
 }
 
-func TestWebsocketUnderTokenCost(t *testing.T) {
-	bubble(t, shout, budget(1000), func(t *testing.T, e *edge, dial func() net.Conn) {
+// A rule in shadow does not refuse what it cannot count.
+func TestUncountedUnderShadow(t *testing.T) {
+	rule := budget(1000)
+	rule.Mode = rules.Shadow
+	bubble(t, shout, rule, func(t *testing.T, e *edge, dial func() net.Conn) {
 		conn := dial()
 		_, _ = io.WriteString(conn,
 			"GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
@@ -498,4 +568,38 @@ func TestWebsocketUnderTokenCost(t *testing.T) {
 			t.Errorf("%d remain; want 800", got)
 		}
 	})
+}
+
+// A stream of OpenAI's chat shape is asked for its usage, if the client has not said what it wants.
+func TestIncludeUsage(t *testing.T) {
+	const asked = `{"stream_options":{"include_usage":true},`
+	for _, on := range []bool{true, false} {
+		rule := budget(1e9)
+		rule.Cost.Tokens.IncludeUsage = on
+		e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			_, _ = fmt.Fprintf(w, "%d %s", r.ContentLength, body)
+		}, "", rule)
+		for _, c := range []struct{ path, body, want string }{
+			{"/v1/chat/completions", `{"model":"m","stream":true}`, asked + `"model":"m","stream":true}`},
+			{"/openai/deployments/x/chat/completions", `{"stream":true}`, asked + `"stream":true}`},
+			{"/v1/chat/completions", `{"stream":true,"stream_options":{}}`, ""},
+			{"/v1/chat/completions", `{"stream":false}`, ""},
+			{"/v1/chat/completions", `{"stream":true`, ""},
+			{"/v1/messages", `{"stream":true}`, ""},
+		} {
+			for _, known := range []bool{true, false} {
+				body, length, want := io.Reader(strings.NewReader(c.body)), len(c.body), c.body
+				if on && c.want != "" {
+					length, want = len(c.want), c.want
+				}
+				if !known {
+					body, length = io.MultiReader(body), -1
+				}
+				if got := chat(t, e.url+c.path, body).text; got != fmt.Sprintf("%d %s", length, want) {
+					t.Errorf("%v %s: the server got %s; want %d %s", on, c.path, got, length, want)
+				}
+			}
+		}
+	}
 }
