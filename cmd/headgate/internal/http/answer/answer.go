@@ -115,3 +115,9 @@ func Left(w http.ResponseWriter, r *http.Request) bool {
 func Fail(w http.ResponseWriter, status int, detail string) {
 	(&problem.Problem{Status: status, Detail: detail}).Write(w)
 }
+
+// Refuse answers a request to a model that a limit cannot count, in the form that its SDKs show.
+func Refuse(w http.ResponseWriter, status int, detail string) {
+	why := &problem.Denial{Message: detail, Type: "invalid_request_error", Code: "uncounted"}
+	(&problem.Problem{Status: status, Detail: detail, Denial: why}).Write(w)
+}

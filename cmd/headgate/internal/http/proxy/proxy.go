@@ -108,7 +108,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if status != 0 {
 		paced.dropBody(r)
-		answer.Fail(paced, status, why)
+		answer.Refuse(paced, status, why)
 		return
 	}
 	var err error

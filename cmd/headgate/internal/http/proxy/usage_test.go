@@ -544,6 +544,15 @@ func TestStreamIsNotHeldUp(t *testing.T) {
 	})
 }
 
+// The SDKs of providers show why a request is refused.
+func TestRefusalSaysWhy(t *testing.T) {
+	e := serve(t, echo, "", budget(1000))
+	r := chat(t, e.url, strings.NewReader(`{"background":true}`))
+	if !strings.Contains(r.text, `"error":{"message":"The tokens of a background answer cannot`) {
+		t.Errorf("%d %s", r.StatusCode, r.text)
+	}
+}
+
 // A rule in shadow does not refuse what it cannot count.
 func TestUncountedUnderShadow(t *testing.T) {
 	rule := budget(1000)
