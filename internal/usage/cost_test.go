@@ -45,7 +45,10 @@ func TestBefore(t *testing.T) {
 		`{"max_tokens":100}{"max_tokens":200}`:                             unbounded,
 		"{\"max_tokens\":100}\x00":                                         unbounded,
 		`[{"max_tokens":100}]`:                                             unbounded,
-		`{"max_tokens":1 /* "max_tokens":100 */}`:                          unbounded,
+		`{"model":"m" /* "max_tokens":1 */}`:                               unbounded,
+		`{max_tokens:100,"max_tokens":1}`:                                  unbounded,
+		`{"options":{num_predict:100},"max_tokens":1}`:                     unbounded,
+		`{'max_tokens':100,"max_tokens":1}`:                                unbounded,
 		`{"max_tokens":1,"max\u005ftokens":100}`:                           unbounded,
 		`{"max\u005ftokens":100,"max_tokens":1}`:                           unbounded,
 		`{"max_tokens":1,"max_to\u212aens":100}`:                           unbounded,
@@ -129,20 +132,30 @@ func TestBodiesThatAreNotBelieved(t *testing.T) {
 }
 
 // What else a request says. Of two values, servers take the last.
-func TestWhatRequestsSay(t *testing.T) {
-	for text, want := range map[string]Request{
-		`{}`: {},
-		`{"model":"a","model":"gpt-\u0035","background":true}`: {Model: "gpt-5", Background: true},
-		`{"stream":true,"stream_options":null}`:                {Stream: true},
-		`{"stream":true,"stream_options":{}}`:                  {Stream: true, Options: true},
-		`{"model":5}`:                                          {},
-		`{"a":{"model":"m","background":true}}`:                {},
-		`{"model":"` + strings.Repeat("m", 1000) + `"`:         {},
+func TestDetails(t *testing.T) {
+	for text, want := range map[string]Details{
+		`{}`:                                                 {},
+		`{"model":"a","model":"gpt-\u0035"}`:                 {Model: "gpt-5"},
+		`{"stream":true,"stream_options":null}`:              {Stream: true},
+		`{"stream":true,"stream_options":{"a":1}}`:           {Stream: true, StreamOptions: &struct{}{}},
+		`{"model":5,"stream":true}`:                          {},
+		`{"a":{"model":"m"}}`:                                {},
+		`{"model":"` + strings.Repeat("m", 1000) + `"`:       {},
+		`{"model":"m" /* "model":"n" */}`:                    {},
+		`{"model":"` + strings.Repeat("m", 1000) + `"}`:      {Model: strings.Repeat("m", 1000)},
+		`{"model":"m","messages":[{"content":"\u00e9\"}"}]}`: {Model: "m"},
 	} {
-		got := said(text)
-		got.bounds, got.Bytes = nil, 0
-		if !reflect.DeepEqual(got, want) {
+		r := said(text)
+		if got := r.Details(); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v; want %+v", text, got, want)
+		}
+	}
+	for text, want := range map[string]bool{
+		`{"background":true}`: true, `{"background":true,"background":false}`: true,
+		`{"background":false}`: false, `{"a":{"background":true}}`: false, `{"background":null}`: false,
+	} {
+		if got := said(text).Background; got != want {
+			t.Errorf("%s: %v", text, got)
 		}
 	}
 }

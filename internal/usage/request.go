@@ -17,13 +17,26 @@ import (
 // that a server may read in another way: one that is not JSON in UTF-8 as it is, or is longer than
 // the first MiB.
 type Request struct {
-	Bytes      int64  // of the body
-	Model      string // that is asked
-	Background bool   // another request will get the answer
-	Stream     bool   // the answer is a stream, and
-	Options    bool   // the request has options for it
+	Bytes      int64 // of the body
+	Background bool  // another request will get the answer
 
-	bounds map[string]int64 // of the answer, by the last of their names; -1: a server may read another
+	body   []byte           // that is believed
+	bounds map[string]int64 // of the answer; -1: a server may read another
+}
+
+// Details are what few rules need of a request: reading them takes longer.
+type Details struct {
+	Model         string
+	Stream        bool      // the answer is a stream
+	StreamOptions *struct{} `json:"stream_options"` // nil: it has none
+}
+
+// Details returns what r says besides.
+func (r *Request) Details() (d Details) {
+	if json.Unmarshal(r.body, &d) != nil {
+		return Details{}
+	}
+	return d
 }
 
 // maxPeek is how many bytes of a request are read for its bound.
@@ -39,8 +52,8 @@ var (
 			"generation_config.maxOutputTokens generation_config.max_output_tokens",
 		"maxTokens": "inferenceConfig.maxTokens", "num_predict": "options.num_predict",
 	}
-	bounds     = pathsTo(boundPaths)
-	boundNames = namesOf(bounds)
+	bounds       = pathsTo(boundPaths)
+	requestNames = namesOf(bounds, "background")
 )
 
 // Bounds are the names of the fields that can bound an answer.
@@ -63,36 +76,21 @@ func Peek(h http.Header, body io.ReadCloser, length int64) (Request, io.ReadClos
 	return r, replayed{io.MultiReader(bytes.NewReader(start), rest), body}
 }
 
-// isPlain reports whether h is that of a body of JSON in UTF-8, without compression.
-func isPlain(h http.Header) bool {
-	media, parameters, err := mime.ParseMediaType(cmp.Or(h.Get("Content-Type"), "application/json"))
-	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json")) &&
-		strings.EqualFold(cmp.Or(parameters["charset"], "utf-8"), "utf-8") &&
-		len(h["Content-Type"]) < 2 && len(h["Content-Encoding"]) == 0
-}
-
-// read reads what a whole body says, if it is an object.
+// read reads what a whole body says. If a name in it is not clear, it may be that of a bound.
 func (r *Request) read(h http.Header, body []byte) {
-	var said struct {
-		Model      string
-		Background bool
-		Stream     bool
-		Options    *struct{} `json:"stream_options"`
-	}
-	if !isPlain(h) || !bytes.HasPrefix(body, []byte("{")) || json.Unmarshal(body, &said) != nil {
-		return
-	}
-	r.Model, r.Background = said.Model, said.Background
-	r.Stream, r.Options = said.Stream, said.Options != nil
-	found, isClear := make(map[string]int64), true
-	s := scanner{names: boundNames, end: func() {}}
+	found, isClear, ends := make(map[string]int64), true, 0
+	s := scanner{names: requestNames, end: func() { ends++ }}
+	said := Request{Bytes: r.Bytes, body: body}
 	s.value = func(at path, text []byte, quoted bool) {
 		name, isBound := bounds[at]
 		n, ok := count(text)
+		isNull := !quoted && string(text) == "null"
 		switch {
 		case at[0] == unclear, at[0] != "" && at[1] == unclear:
 			isClear = false
-		case !isBound, !quoted && string(text) == "null":
+		case at == path{"background"}:
+			said.Background = said.Background || string(text) == "true"
+		case !isBound, isNull:
 		case !ok || quoted || found[name] < 0:
 			found[name] = -1
 		default:
@@ -100,9 +98,22 @@ func (r *Request) read(h http.Header, body []byte) {
 		}
 	}
 	s.push(body)
-	if isClear {
-		r.bounds = found
+	if ends != 1 || s.depth > 0 || s.loose || !isPlain(h, body) {
+		return
 	}
+	if isClear {
+		said.bounds = found
+	}
+	*r = said
+}
+
+// isPlain reports whether h and body are those of an object of JSON in UTF-8, without compression.
+func isPlain(h http.Header, body []byte) bool {
+	media, parameters, err := mime.ParseMediaType(cmp.Or(h.Get("Content-Type"), "application/json"))
+	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json")) &&
+		strings.EqualFold(cmp.Or(parameters["charset"], "utf-8"), "utf-8") &&
+		len(h["Content-Type"]) < 2 && len(h["Content-Encoding"]) == 0 &&
+		body[0] == '{' && bytes.IndexByte(body, 0) < 0
 }
 
 // bound returns the bound of the answer: the field of that name, or without a name the largest.

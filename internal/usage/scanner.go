@@ -1,6 +1,9 @@
 package usage
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // path is the place of a value in a JSON document: the names that lead to it. An element of an
 // array has no name, and a name that no provider uses is empty, or unclear.
@@ -28,6 +31,7 @@ type scanner struct {
 	quoted  bool // inside a string
 	escaped bool // after a backslash
 	odd     bool // the string is unclear as a name
+	loose   bool // there was something that only some read as JSON, such as a comment
 	literal bool // inside a number or another literal
 	text    [32]byte
 	length  int // of text; more than fits: too long for a name or a number
@@ -102,6 +106,7 @@ func (s *scanner) token(b byte) {
 	switch b {
 	case ' ', '\t', '\r', '\n':
 	case ':':
+		s.loose = s.loose || s.literal
 		if s.odd {
 			s.name(unclear)
 		} else {
@@ -120,6 +125,7 @@ func (s *scanner) token(b byte) {
 	default:
 		if !s.literal {
 			s.literal, s.length = true, 0
+			s.loose = s.loose || strings.IndexByte("-0123456789tfn", b) < 0
 		}
 		s.keep(b)
 	}

@@ -141,7 +141,7 @@ func (q *Question) Expect(body usage.Request) {
 	for i := range q.asks {
 		a := &q.asks[i]
 		if a.rule.byModel() {
-			a.request.Model = body.Model
+			a.request.Model = body.Details().Model
 			t := newTarget(a.request)
 			*a = q.engine.askTarget(a.rule, &t)
 		}

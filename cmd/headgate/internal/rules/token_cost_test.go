@@ -142,7 +142,8 @@ func TestKeyByModel(t *testing.T) {
 		if !q.NeedsBody() {
 			t.Error("the body is not needed")
 		}
-		q.Expect(usage.Request{Model: c.model})
+		said, _ := usage.Peek(nil, io.NopCloser(strings.NewReader(`{"model":"`+c.model+`"}`)), -1)
+		q.Expect(said)
 		if v, _, err := q.Begin(t.Context()); err != nil || v.Allowed != (c.key != "") {
 			t.Errorf("%+v: %+v, %v", c, v, err)
 		}

@@ -42,9 +42,10 @@ func (x *exchange) expect(q *rules.Question, r *http.Request) (status int, why s
 		return http.StatusBadRequest,
 			"The tokens of a background answer cannot be counted. Send the request without background."
 	}
-	if said.Stream && !said.Options && strings.HasSuffix(r.URL.Path, "/chat/completions") &&
-		q.IncludesUsage() {
-		x.includeUsage()
+	if strings.HasSuffix(r.URL.Path, "/chat/completions") && q.IncludesUsage() {
+		if d := said.Details(); d.Stream && d.StreamOptions == nil {
+			x.includeUsage()
+		}
 	}
 	return 0, ""
 }
