@@ -158,12 +158,12 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 // body for that, and sends the body unchanged.
 //
 // When the body of the response has been read to its end, or to the last event of a stream, the
-// usage that it reports is charged instead of what was reserved. Unused tokens are returned; tokens used beyond the reservation
-// delay later requests. Each part of the body passes at once; the end waits for the store for at
-// most 100 ms. A failure to connect, a status of 400 or above without usage, and a response that is
-// nothing but an error cost nothing. If another response has no usage, if its body is closed before
-// its end, or if the Base fails otherwise, the request costs what was reserved, or what was
-// reported until then if that is more.
+// usage that it reports is charged instead of what was reserved. Unused tokens are returned; tokens
+// used beyond the reservation delay later requests. Each part of the body passes at once; the end
+// waits for the store for at most 100 ms. A failure to connect, a status of 400 or above without
+// usage, and a response that is nothing but an error cost nothing. If another response has no
+// usage, if its body is closed before its end, or if the Base fails otherwise, the request costs
+// what was reserved, or what was reported until then if that is more.
 //
 // If tokens refill before unused tokens are returned, a limit can be exceeded: see
 // [headgate.Limiter.Refund]. Otherwise it is exceeded only by what responses use beyond their

@@ -26,8 +26,8 @@ type Request struct {
 
 // Details are what few rules need of a request: reading them takes longer.
 type Details struct {
-	Model         string
-	Stream        bool      // the answer is a stream
+	Model         string    `json:"model"`
+	Stream        bool      `json:"stream"`         // the answer is a stream
 	StreamOptions *struct{} `json:"stream_options"` // nil: it has none
 }
 

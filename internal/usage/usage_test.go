@@ -92,8 +92,11 @@ func zipped(t testing.TB, content []byte) []byte {
 // shape is an answer that somebody has met, with what it has used, or with what it is without that:
 // failed, silent (complete JSON without usage) or unknown.
 type shape struct {
-	Name, Type, Body, Kind string
-	Counts                 [3]int64 // input, output, cached
+	Name   string   `json:"name"`
+	Type   string   `json:"type"`
+	Body   string   `json:"body"`
+	Kind   string   `json:"kind"`
+	Counts [3]int64 `json:"counts"` // input, output, cached
 }
 
 // shapes returns those of shapes.json, and the transcripts.

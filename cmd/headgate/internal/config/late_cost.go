@@ -50,6 +50,7 @@ func (r *reader) tokenCost(n *yaml.Node, path string) *rules.TokenCost {
 			t.IncludeUsage, _ = r.boolean(n, path)
 		}},
 	)
-	r.require(n, path, "estimate", "what is reserved for an answer without max_tokens, such as 2000")
+	r.require(n, path, "estimate",
+		"what is reserved for an answer without max_tokens, such as 2000")
 	return &t
 }

@@ -16,9 +16,9 @@ import (
 // smallBody is the largest body that is read without asking whether anything is left of the budget.
 const smallBody = 16 << 10
 
-// expect adds to q what the body of r says. It reads a part of the body, which is passed on with the
-// rest. A large body is not read for a key that has no tokens left: that is denied by the estimate.
-// If no answer to r would report its tokens, expect returns a status and why r is refused.
+// expect adds to q what the body of r says. It reads a part of the body, which is passed on with
+// the rest. A large body is not read for a key that has no tokens left: that is denied by the
+// estimate. If no answer to r would report its tokens, expect returns a status and why r is refused.
 func (x *exchange) expect(q *rules.Question, r *http.Request) (status int, why string) {
 	if isWebsocket(r.Header) && q.CountsTokens() {
 		// After this status, Codex sends its requests by POST.
@@ -39,8 +39,8 @@ func (x *exchange) expect(q *rules.Question, r *http.Request) (status int, why s
 	}
 	q.Expect(said)
 	if said.Background && q.CountsTokens() {
-		return http.StatusBadRequest,
-			"The tokens of a background answer cannot be counted. Send the request without background."
+		return http.StatusBadRequest, "The tokens of a background answer cannot be counted. " +
+			"Send the request without background."
 	}
 	if strings.HasSuffix(r.URL.Path, "/chat/completions") && q.IncludesUsage() {
 		if d := said.Details(); d.Stream && d.StreamOptions == nil {

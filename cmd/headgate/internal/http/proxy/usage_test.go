@@ -587,7 +587,7 @@ func TestIncludeUsage(t *testing.T) {
 		rule.Cost.Tokens.IncludeUsage = on
 		e := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
-			_, _ = fmt.Fprintf(w, "%d %s", r.ContentLength, body)
+			_, _ = io.WriteString(w, strconv.FormatInt(r.ContentLength, 10)+" "+string(body))
 		}, "", rule)
 		for _, c := range []struct{ path, body, want string }{
 			{"/v1/chat/completions", `{"model":"m","stream":true}`, asked + `"model":"m","stream":true}`},
