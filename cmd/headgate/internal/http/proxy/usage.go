@@ -18,7 +18,7 @@ const smallBody = 16 << 10
 
 // expect adds to q what the body of r says. It reads a part of the body, which is passed on with
 // the rest. A large body is not read for a key that has no tokens left: that is denied by the
-// estimate. If no answer to r would report its tokens, expect returns a status and why r is refused.
+// estimate. If no answer to r would report its tokens, it returns a status and why r is refused.
 func (x *exchange) expect(q *rules.Question, r *http.Request) (status int, why string) {
 	if isWebsocket(r.Header) && q.CountsTokens() {
 		// After this status, Codex sends its requests by POST.
