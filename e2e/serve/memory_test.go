@@ -156,7 +156,11 @@ var heapAlloc = regexp.MustCompile(`# HeapAlloc = (\d+)`)
 // heap returns what is alive after a garbage collection, in KiB.
 func (s *server) heap(t *testing.T) int {
 	t.Helper()
-	text := get(t, "http://"+s.debug+"/debug/pprof/heap?debug=1&gc=1")
+	return heapOf(t, get(t, "http://"+s.debug+"/debug/pprof/heap?debug=1&gc=1"))
+}
+
+func heapOf(t *testing.T, text string) int {
+	t.Helper()
 	found := heapAlloc.FindStringSubmatch(text)
 	if found == nil {
 		t.Fatalf("no HeapAlloc in %.100s", text)
