@@ -11,7 +11,8 @@ import (
 
 // Request asks a [Store] for one decision.
 type Request struct {
-	// Key is who or what is limited: any bytes. The empty key is a key like any other.
+	// Key is who or what is limited: any bytes. The empty key is a key like any other: all requests
+	// without a credential share it. The command and the server refuse it.
 	Key string
 
 	// Limit is the limit that decides. Required.

@@ -83,7 +83,7 @@ type OptionsOf[R, D any] struct {
 	// may still be charged. Set it for a store across a network, to 50 ms for example, but not for
 	// a fallback.Store, which has a timeout of its own. Default: the timeouts of the store's
 	// client. With redisstore.Open, they end a decision within a second, or within seconds if
-	// thousands of requests come together. A client with the defaults of go-redis takes up to 30 s.
+	// thousands of requests come together. The defaults of go-redis take 5 s and more.
 	Timeout time.Duration
 
 	// Shadow decides and charges, but denies no request and sets no header field. Use it to

@@ -151,7 +151,7 @@ func TestReservationAfterAPanic(t *testing.T) {
 				t.Errorf("in the store %v: the panic was lost", inStore)
 			}
 			synctest.Wait()
-			if d, err := l.Peek(t.Context(), "host:=api.example"); err != nil || d.Remaining != 4 {
+			if d, err := l.Peek(t.Context(), "host:api.example"); err != nil || d.Remaining != 4 {
 				t.Errorf("in the store %v: %+v, %v", inStore, d, err)
 			}
 			store.fails.Store(false)

@@ -178,7 +178,7 @@ func TestPauseWhileRequestsWait(t *testing.T) {
 			t.Errorf("Cost is called %d times for 8 calls", n)
 		}
 		wantCalls(t, a, "/0 0s", "/1 1s", "/2 2s", "/3 32s", "/4 33s", "/5 34s", "/6 35s", "/7 36s")
-		ds, err := l.AllowEach(t.Context(), "host:=api.example", 0, nil)
+		ds, err := l.AllowEach(t.Context(), "host:api.example", 0, nil)
 		if err != nil || ds[1].Remaining != 92 {
 			t.Errorf("after 8 calls: %+v, %v", ds, err)
 		}
@@ -409,14 +409,14 @@ func TestTransportErrors(t *testing.T) {
 
 func TestTargetHost(t *testing.T) {
 	for url, want := range map[string]string{
-		"http://api.example/a":           "host:=api.example",
-		"http://API.Example:80/":         "host:=api.example",
-		"HTTPS://api.example:443":        "host:=api.example",
-		"http://api.example:443":         "host:=api.example:443",
-		"https://api.example.:8443/":     "host:=api.example:8443",
-		"https://user:word@api.example/": "host:=api.example",
-		"https://[2001:DB8::1]:443/":     "host:=[2001:db8::1]",
-		"https://[2001:db8::1]:8443/":    "host:=[2001:db8::1]:8443",
+		"http://api.example/a":           "host:api.example",
+		"http://API.Example:80/":         "host:api.example",
+		"HTTPS://api.example:443":        "host:api.example",
+		"http://api.example:443":         "host:api.example:443",
+		"https://api.example.:8443/":     "host:api.example:8443",
+		"https://user:word@api.example/": "host:api.example",
+		"https://[2001:DB8::1]:443/":     "host:[2001:db8::1]",
+		"https://[2001:db8::1]:8443/":    "host:[2001:db8::1]:8443",
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 		if err != nil {

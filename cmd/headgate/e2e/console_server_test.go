@@ -25,7 +25,7 @@ rules:
   - {name: api, key: ip, limits: [6/h]}
   - {name: wide, key: ip, limits: [1000000/s]}
   - {name: next, key: ip, limits: [3/h], mode: shadow}
-  - {name: agents, key: [header:User-Agent], limits: [1/h]}
+  - {name: agents, key: [header:User-Agent], any_key: true, limits: [1/h]}
 domains:
   - domain: edge
     descriptors:

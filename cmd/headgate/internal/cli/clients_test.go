@@ -18,9 +18,9 @@ const apiRules = `
 api:
   allow_inline_limits: true
 rules:
-  - {name: login, key: [ip], limits: [5/h]}
-  - {name: tokens, key: ["header:x-user"], limits: [1000/d]}
-  - {name: exports, key: ["header:x-user"], permits: 2}
+  - {name: login, key: [ip], any_key: true, limits: [5/h]}
+  - {name: tokens, key: ["header:x-user"], any_key: true, limits: [1000/d]}
+  - {name: exports, key: ["header:x-user"], any_key: true, permits: 2}
   - {name: partner, permits: 10}
 `
 

@@ -57,6 +57,9 @@ func (t *target) flags(cmd *cobra.Command) {
 func (t *target) open(
 	cmd *cobra.Command,
 ) (*headgate.Limiter, []headgate.Limit, *storeurl.Store, error) {
+	if t.key == "" { // such as that of a variable that is not set
+		return nil, nil, nil, usagef(cmd, "--key is empty; want a key such as user:42")
+	}
 	limits, err := parseLimits(cmd, t.limits)
 	if err == nil && t.paces {
 		err = t.pace(cmd, limits)

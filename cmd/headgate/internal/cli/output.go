@@ -41,8 +41,9 @@ func readerClosed(err error) bool {
 	return ok && errors.Is(e, syscall.EPIPE)
 }
 
-// printable escapes everything in s that could move a cursor, hide text or break a line:
-// keys and file names hold any bytes.
+// printable escapes everything in s that could move a cursor, hide text or break a line, and ##[,
+// which is a command to GitHub Actions in the middle of a line, too: keys and file names hold any
+// bytes.
 func printable(s string) string {
 	var b strings.Builder
 	for i, r := range s {
@@ -58,7 +59,7 @@ func printable(s string) string {
 		}
 		b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
 	}
-	return b.String()
+	return strings.ReplaceAll(b.String(), "##[", "#\\x23[")
 }
 
 // printFolded writes text after head, folded between words into lines of at most width. If

@@ -16,7 +16,7 @@ access logs, decide requests from scripts, and limit the rate of pipes and comma
 
 A limit is written as count/period, with an optional burst and algorithm:
   100/m    10/s burst 50    1000/d fixed-window    60/m sliding-log
-headgate help limits lists all forms.
+headgate help limits lists the forms.
 
 The store is named by --store or by the environment variable HEADGATE_STORE. The variable
 keeps a password out of the list of processes.

@@ -20,6 +20,7 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/environment"
 	"github.com/headgate/headgate/cmd/headgate/internal/serve"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/redisstore"
 )
 
@@ -282,10 +283,19 @@ func (f *serveFlags) checkFiles(cmd *cobra.Command) error {
 	if len(f.o.Files) == 0 && f.o.Environment == nil {
 		return usagef(cmd, "--check has no files; name them after it")
 	}
-	text, err := serve.Check(f.o)
-	if err != nil {
+	var text string
+	var err error
+	left := await.Do(cmd.Context(), func() { text, err = serve.Check(f.o) }) // a file may hang
+	switch {
+	case left:
+		return cmd.Context().Err()
+	case err != nil:
 		return err
 	}
-	_, err = io.WriteString(cmd.OutOrStdout(), text)
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(printable(strings.TrimSuffix(line, "\n")) + "\n")
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), b.String())
 	return err
 }

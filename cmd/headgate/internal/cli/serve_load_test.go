@@ -24,7 +24,7 @@ func TestServeReloadsUnderLoad(t *testing.T) {
 	}
 	writeFile(t, file, rules(0))
 	s := startServer(t, nil, append([]string{"headgate"}, append(serveOn, "--config", file)...)...)
-	const take = `{"rule": "load", "key": "k"}`
+	const take = `{"rule": "load", "key": "ip:192.0.2.1"}`
 	var taken atomic.Int64
 	var ended atomic.Bool
 	var callers sync.WaitGroup

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -242,5 +243,17 @@ func TestIrregularFiles(t *testing.T) {
 	}
 	if c, err := Load([]string{filepath.Join(at, "a.yaml")}, Options{}); err != nil || len(c.Rules) != 1 {
 		t.Error(c, err)
+	}
+}
+
+// A file that is far too large, such as a log, is refused before it fills the memory.
+func TestLargeFiles(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "large.yaml")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, 20<<30)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load([]string{file}, Options{})
+	if want := file + ": cannot be read: it has more than 32 MiB"; err == nil || err.Error() != want {
+		t.Errorf("%v; want %s", err, want)
 	}
 }

@@ -13,7 +13,7 @@ import (
 func (c *Config) Report() string {
 	var b strings.Builder
 	for _, name := range c.Files {
-		fmt.Fprintf(&b, "file %s\n", name)
+		b.WriteString(line("file " + name))
 	}
 	if c.KeySecret != "" {
 		b.WriteString("key_secret: Redis holds hashes instead of keys\n")
@@ -23,7 +23,7 @@ func (c *Config) Report() string {
 		fmt.Fprintf(&b, "domain %s", line)
 	}
 	for _, w := range c.Warnings {
-		fmt.Fprintf(&b, "warning: %s\n", w)
+		b.WriteString(line("warning: " + w))
 	}
 	fmt.Fprintf(&b, "valid: %s, %s, %s, %s, %s\n",
 		count(len(c.Files), "file"), count(len(c.Rules), "rule"),
@@ -36,15 +36,19 @@ func (c *Config) Report() string {
 func (c *Config) RuleLines() string {
 	var b strings.Builder
 	for i := range c.Rules {
-		writeRule(&b, &c.Rules[i])
+		b.WriteString(line(ruleText(&c.Rules[i])))
 	}
 	for _, o := range c.Overrides {
-		writeOverride(&b, &o)
+		b.WriteString(line(overrideText(&o)))
 	}
 	return b.String()
 }
 
-func writeRule(b *strings.Builder, r *rules.Rule) {
+// line returns text as one line: names and expressions may have several.
+func line(text string) string { return strings.ReplaceAll(text, "\n", `\n`) + "\n" }
+
+func ruleText(r *rules.Rule) string {
+	b := new(strings.Builder)
 	fmt.Fprintf(b, "rule %s: %s", r.Name, strings.Join(LimitTexts(r), ", "))
 	if key := KeyText(r.Key); key == "" {
 		b.WriteString(" without a key")
@@ -63,7 +67,7 @@ func writeRule(b *strings.Builder, r *rules.Rule) {
 			b.WriteString(part.before + part.text)
 		}
 	}
-	b.WriteByte('\n')
+	return b.String()
 }
 
 // KeyText returns the parts of a key as text; empty: there are none.
@@ -90,16 +94,16 @@ func MatchText(m *rules.Match) string {
 	return strings.Join(all, " ")
 }
 
-func writeOverride(b *strings.Builder, o *rules.Override) {
+func overrideText(o *rules.Override) string {
 	bounds := rules.LimitTexts(o.Limits)
 	if o.Ban {
 		bounds = []string{"ban"}
 	}
-	fmt.Fprintf(b, "override of %s for %s: %s", o.Rule, o.Key, strings.Join(bounds, ", "))
+	text := fmt.Sprintf("override of %s for %s: %s", o.Rule, o.Key, strings.Join(bounds, ", "))
 	if !o.Until.IsZero() {
-		fmt.Fprintf(b, " until %s", o.Until.UTC().Format("2006-01-02T15:04:05Z"))
+		text += " until " + o.Until.UTC().Format("2006-01-02T15:04:05Z")
 	}
-	b.WriteByte('\n')
+	return text
 }
 
 // LimitTexts returns the limits of r, and its permits, as texts.

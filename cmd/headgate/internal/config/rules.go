@@ -22,6 +22,7 @@ func (r *reader) rule(n *yaml.Node, path string) {
 		field{"name", func(n *yaml.Node, path string) { rule.Name, _ = r.text(n, path) }},
 		field{"match", func(n *yaml.Node, path string) { rule.Match = r.match(n, path) }},
 		field{"key", func(n *yaml.Node, path string) { rule.Key = r.key(n, path) }},
+		field{"any_key", func(n *yaml.Node, path string) { rule.AnyKey, _ = r.boolean(n, path) }},
 		field{"limits", func(n *yaml.Node, path string) { rule.Limits = r.limitTexts(n, path) }},
 		field{"permits", func(n *yaml.Node, path string) {
 			rule.Permits, _ = r.whole(n, path, 1, math.MaxUint16)
@@ -110,7 +111,12 @@ func (r *reader) match(n *yaml.Node, path string) (m rules.Match) {
 	r.mapping(n, path,
 		field{"method", func(n *yaml.Node, path string) {
 			r.texts(n, path, "text", func(text string, n *yaml.Node, path string) {
-				one := r.matching(n, path, []string{text}, nil, "")
+				method, err := rules.ParseMethod(text)
+				if err != nil {
+					r.faultf(n, path, "%v", err)
+					return
+				}
+				one := r.matching(n, path, []string{method}, nil, "")
 				m.Methods = append(m.Methods, one.Methods...)
 			})
 		}},

@@ -9,8 +9,11 @@ import (
 	"syscall"
 )
 
+// maxSize is far above what rules and certificates need.
+const maxSize = 32 << 20
+
 // Read reads a file that is, or links to, a regular one. Another kind, such as a named pipe, is an
-// error: reading it may never end.
+// error: reading it may never end. So is a file of more than 32 MiB.
 func Read(name string) ([]byte, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for a writer
 	if err != nil {
@@ -25,5 +28,10 @@ func Read(name string) ([]byte, error) {
 		err := errors.New("it is not a regular file")
 		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
 	}
-	return io.ReadAll(f)
+	text, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	if len(text) > maxSize {
+		err := errors.New("it has more than 32 MiB")
+		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+	}
+	return text, err
 }

@@ -184,6 +184,7 @@ func (t *Terms) StateLimits() []headgate.Limit {
 func (e *Engine) Reset(ctx context.Context, rule, key string) (string, error) {
 	q := e.question(Order{})
 	defer q.free()
+	q.named = true
 	if err := q.resolve(Ask{Rule: rule, Key: key}); err != nil {
 		return key, &AskError{Err: err}
 	}

@@ -1,14 +1,11 @@
 package rules
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net/netip"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/headgate/headgate/internal/cookie"
+	"github.com/headgate/headgate/internal/keytext"
 )
 
 // The text of a key is that of its parts: SOURCE:VALUE, such as ip:192.0.2.1, ip:2001:db8::/64,
@@ -17,17 +14,10 @@ import (
 // key, "all".
 //
 // A missing header or cookie is an empty value: header: is a key like any other, which all such
-// requests share. A value of more than 128 bytes is replaced by its hash, so that clients do not
-// choose the size of keys in the store. So is a value that is not UTF-8: then JSON
-// and files can name every key.
+// requests share. Package keytext has the form of values.
 
 // KeyOfAll is the key of a rule without parts.
 const KeyOfAll = "all"
-
-const (
-	maxValue = 128
-	hashMark = "sha256:"
-)
 
 // key returns the key of q under r.
 func (r *rule) key(q *target) string {
@@ -45,7 +35,7 @@ func (r *rule) key(q *target) string {
 			b = appendAddress(b, q.Client, p.Bits)
 			continue
 		}
-		b = appendValue(b, p.value(q), len(r.Key) > 1)
+		b = keytext.Append(b, p.value(q), len(r.Key) > 1)
 	}
 	return string(b)
 }
@@ -54,14 +44,9 @@ func (r *rule) key(q *target) string {
 func (p KeyPart) value(q *target) string {
 	switch p.Source {
 	case "header":
-		if p.Name == "Host" { // which net/http does not keep in Header
-			return q.host
-		}
-		// The first one, as most servers take it. If all counted, a client could add another to
-		// a key that its server accepts, and have a new budget.
-		return q.Header.Get(p.Name)
+		return p.form(p.field(q))
 	case "cookie":
-		return cookie.Value(q.Header["Cookie"], p.Name)
+		return keytext.Cookie(q.Header["Cookie"], p.Name)
 	case "path":
 		return q.path
 	case "host":
@@ -79,6 +64,41 @@ func (r *rule) byModel() bool {
 	return slices.ContainsFunc(r.Key, func(p KeyPart) bool { return p.Source == "body" })
 }
 
+// field returns the first field of p that q has. Of several values, it is the first one, as most
+// servers take it. If all counted, a client could add another to a key that its server accepts, and
+// have a new budget.
+func (p KeyPart) field(q *target) string {
+	for more := p.Name; more != ""; {
+		var name string
+		if name, more, _ = strings.Cut(more, "|"); name == "Host" { // not in Header of net/http
+			return q.host
+		}
+		if lines := q.Header[name]; len(lines) > 0 && lines[0] != "" {
+			return lines[0]
+		}
+	}
+	return ""
+}
+
+// form returns a value as keys have it.
+func (p KeyPart) form(value string) string {
+	switch {
+	case p.Source == "header" && keytext.IsCredential(p.Name):
+		return keytext.Credential(value)
+	case p.Source == "cookie":
+		return keytext.CookieValue(value)
+	case p.Source == "path":
+		value, _ = cleanPath(value)
+	case p.Source == "host" || p.Source == "header" && p.Name == "Host":
+		return keytext.Host(value)
+	case p.Source == "method":
+		return cleanMethod(value)
+	case p.Source == "const":
+		return p.Name
+	}
+	return value
+}
+
 // appendAddress appends an address, or its network if that has fewer bits.
 func appendAddress(b []byte, at netip.Addr, bits int) []byte {
 	if !at.IsValid() {
@@ -94,17 +114,3 @@ func appendAddress(b []byte, at netip.Addr, bits int) []byte {
 	p, _ := at.Prefix(bits) // fits, by the line above
 	return p.AppendTo(b)
 }
-
-// appendValue appends a value that a client may have chosen.
-func appendValue(b []byte, value string, joined bool) []byte {
-	if len(value) > maxValue || strings.HasPrefix(value, hashMark) || !utf8.ValidString(value) {
-		sum := sha256.Sum256([]byte(value))
-		return hex.AppendEncode(append(b, hashMark...), sum[:])
-	}
-	if joined {
-		value = escapes.Replace(value)
-	}
-	return append(b, value...)
-}
-
-var escapes = strings.NewReplacer("%", "%25", "|", "%7C")

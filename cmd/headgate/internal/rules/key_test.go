@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/httplimit"
 )
 
 // keyOf returns the key of q under the given parts.
@@ -31,8 +32,9 @@ func TestKey(t *testing.T) {
 		q := &Request{
 			Method: "get", Host: "API.example.com:80", Path: "//a/b/",
 			Header: http.Header{
-				"X-Key": {"first", "second"}, "X-Odd": {"a|b%c"}, "X-Long": {strings.Repeat("x", maxValue+1)}, "X-Fits": {strings.Repeat("x", maxValue)},
-				"Cookie": {"sid=42; other=1"}, "X-Hash": {"sha256:00"}, "X-Bytes": {"a\xff"},
+				"X-Key": {"first", "second"}, "X-Odd": {"a|b%c"}, "X-Long": {strings.Repeat("x", 129)}, "X-Fits": {strings.Repeat("x", 128)},
+				"Cookie":        {"sid=42; other=1", `c=%41; c="\101"; d=a; d=b`},
+				"Authorization": {"BEARER \t A|b "}, "X-Authorization": {"sk-A"}, "X-Hash": {"sha256:00"}, "X-Bytes": {"a\xff"},
 			},
 		}
 		if client != "" {
@@ -54,12 +56,20 @@ func TestKey(t *testing.T) {
 		{"", "ip", "ip:unknown"},
 		{"", "header:x-key", "header:first"},
 		{"", "header:X-Missing", "header:"},
-		{"", "header:X-Fits", "header:" + strings.Repeat("x", maxValue)},
+		{"", "header:X-Fits", "header:" + strings.Repeat("x", 128)},
 		{"", "header:host", "header:api.example.com"},
 		{"", "header:X-Odd", "header:a|b%c"},
 		{"", "header:X-Odd const:all", "header:a%7Cb%25c|const:all"},
 		{"", "cookie:sid", "cookie:42"},
 		{"", "cookie:none", "cookie:"},
+		{"", "cookie:c", "cookie:A"}, // two spellings of one cookie
+		{"", "cookie:d", "cookie:several"},
+		{"", "header:authorization", "header:bearer A|b"},
+		{"", "header:Authorization ip", "header:bearer A%7Cb|ip:unknown"},
+		{"", "header:X-Authorization", "header:sk-A"}, // without a scheme, it is a token
+		{"", "header:x-missing|authorization|x-key", "header:bearer A|b"},
+		{"", "header:X-Key|Authorization", "header:first"},
+		{"", "header:X-Missing|X-None", "header:"},
 		{"", "path host method", "path:/a/b|host:api.example.com|method:GET"},
 		{"192.0.2.1", "ip path", "ip:192.0.2.1|path:/a/b"},
 	} {
@@ -80,11 +90,38 @@ func TestKey(t *testing.T) {
 	}
 }
 
+// A program that uses the library counts by the same keys.
+func TestKeysOfTheLibrary(t *testing.T) {
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://A.example:80/x", nil)
+	r.RemoteAddr = "192.0.2.1:80"
+	r.Header = http.Header{
+		"X-Key": {"k|", "second"}, "X-Long": {strings.Repeat("x", 129)}, "X-Bytes": {"\xff"},
+		"Authorization": {"BEARER  A"}, "Cookie": {`c="%42"; d=1; d=2`}, "X-Hash": {"sha256:00"},
+	}
+	q := &Request{Host: r.Host, Path: r.URL.Path, Header: r.Header,
+		Client: netip.MustParseAddr("192.0.2.1")}
+	join := []httplimit.KeyFunc{httplimit.RemoteAddress}
+	parts := []string{"ip"}
+	for _, name := range []string{"X-Key", "X-Long", "X-Bytes", "Authorization", "X-Hash", "Host"} {
+		parts, join = append(parts, "header:"+name), append(join, httplimit.Header(name))
+	}
+	parts = append(parts, "cookie:c", "cookie:d", "path")
+	join = append(join, httplimit.Cookie("c"), httplimit.Cookie("d"), httplimit.Path())
+	for i, part := range parts {
+		if got, want := httplimit.Key(join[i])(r), keyOf(t, q, part); got != want {
+			t.Errorf("%s: %s; want %s", part, got, want)
+		}
+	}
+	if got, want := httplimit.Key(httplimit.Join(join...))(r), keyOf(t, q, parts...); got != want {
+		t.Errorf("%s; want %s", got, want)
+	}
+}
+
 // A cookie that net/http drops is not that of a client without one.
 func TestCookieThatIsNotValid(t *testing.T) {
 	for value, want := range map[string]string{
 		`{"a":1}`: `cookie:{"a":1}`, "café": "cookie:café", `"quoted"`: "cookie:quoted",
-		"first; c=second": "cookie:first", "": "cookie:",
+		"first; c=second": "cookie:several", "": "cookie:",
 		"new\xff0": "cookie:sha256:" +
 			"d7e5b35abfd83a7be142aa96bb103266cb3ed3a46d3c0ef78348c479a82ba233",
 	} {

@@ -3,6 +3,8 @@ package rules
 import (
 	"slices"
 	"strings"
+
+	"github.com/headgate/headgate/internal/keytext"
 )
 
 // target is a request, brought into the form by which rules match.
@@ -18,7 +20,7 @@ type target struct {
 }
 
 func newTarget(q *Request) target {
-	t := target{Request: q, method: strings.ToUpper(q.Method), host: cleanHost(q.Host)}
+	t := target{Request: q, method: strings.ToUpper(q.Method), host: keytext.Host(q.Host)}
 	t.path, t.slash = cleanPath(q.Path)
 	t.dotted, t.empty = withDots(q.Path), withEmpty(q.Path)
 	return t

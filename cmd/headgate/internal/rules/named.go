@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/redisstore"
 )
 
 // This file asks about keys that a program names.
@@ -43,7 +44,7 @@ type Answer struct {
 	Starts    []time.Time // of the grant, one for each limit, if they are known
 }
 
-// AskError is what is wrong with one of several asks: a [NoRuleError], or a
+// AskError is what is wrong with one of several asks: a [NoRuleError], a [KeyError], or a
 // [headgate.InvalidError] whose Field is rule or key.
 type AskError struct {
 	Index int // from 0
@@ -123,6 +124,11 @@ func (q *Question) resolve(of Ask) error {
 	}
 	if of.Key == "" {
 		return invalid("key", "missing", "a key such as ip:192.0.2.1")
+	}
+	if q.named && len(r.Key) > 0 && !r.AnyKey && !redisstore.IsHash(of.Key) {
+		if err := r.checkExactKey(of.Key); err != nil {
+			return &KeyError{err.Error() + ", or any_key: true in the rule"}
+		}
 	}
 	a := q.engine.ask(r, of.Key)
 	a.cost, a.headroom = of.Cost, of.Headroom
@@ -204,7 +210,8 @@ func (e *Engine) Settle(
 		e.observe(a, Failed, err)
 		return v, 0, err
 	}
-	if a.cost < 0 && headgate.Granted(requests, a.decisions) {
+	dropped := a.strictest().Unchecked() // by a fallback
+	if a.cost < 0 && headgate.Granted(requests, a.decisions) && !dropped {
 		refunded = -a.cost
 	}
 	return q.answer(a), refunded, nil

@@ -211,6 +211,8 @@ func TestAskRefuses(t *testing.T) {
 		{Ask{Rule: "login"}, Order{}, "headgate: key is missing; want a key such as ip:192.0.2.1"},
 		{Ask{Limit: headgate.PerSecond(1)}, Order{}, "headgate: key is missing; want a key such as ip:192.0.2.1"},
 		{Ask{Rule: "none", Key: "k"}, Order{}, `rules: there is no rule "none"`},
+		{Ask{Rule: "login", Key: "user:42"}, Order{},
+			`"user:42" is not a key of rule "login"; want one such as "ip:...", or any_key: true in the rule`},
 		{Ask{Rule: "exports", Key: "k"}, Order{}, `headgate: rule is "exports", which has permits and ` +
 			`no limits; want a rule with limits, or /v1/acquire`},
 		{Ask{Rule: "guard", Cost: 1}, Order{Settle: true},
@@ -220,12 +222,37 @@ func TestAskRefuses(t *testing.T) {
 			t.Errorf("got  %v\nwant %s", err, c.want)
 		}
 	}
-	_, _, err := e.Answer(t.Context(), Order{}, Ask{Rule: "guard"}, Ask{Rule: "login", Key: "k"},
+	_, _, err := e.Answer(t.Context(), Order{}, Ask{Rule: "guard"}, Ask{Rule: "login", Key: "ip:192.0.2.1"},
 		Ask{Rule: "guard", Key: "all"})
 	wrong, ok := errors.AsType[*AskError](err)
 	if want := `headgate: key is "all", with the same limit as in requests[0]; `; !ok ||
 		wrong.Index != 2 || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A program may name keys that a rule does not make if the rule says so, and the hash of a key.
+func TestAnyKey(t *testing.T) {
+	ip := []KeyPart{{Source: "ip"}}
+	e := newEngine(t, Options{}, Rule{Name: "strict", Key: ip, Limits: per(5), Permits: 1},
+		Rule{Name: "any", Key: ip, AnyKey: true, Limits: per(5), Permits: 1})
+	hash := "hash:" + strings.Repeat("A", 22)
+	for _, c := range []struct {
+		rule, key string
+		made      bool
+	}{
+		{"any", "user:42", true}, {"any", "ip:192.0.2.1", true}, {"any", hash, true},
+		{"strict", "ip:192.0.2.1", true}, {"strict", hash, true}, {"strict", "user:42", false},
+	} {
+		ask := Ask{Rule: c.rule, Key: c.key, Cost: 1}
+		_, _, took := e.Answer(t.Context(), Order{}, ask)
+		_, acquired := e.AcquirePermit(t.Context(), ask, time.Second)
+		_, _, settled := e.Settle(t.Context(), ask, nil) // of a reservation before a reload
+		_, reset := e.Reset(t.Context(), c.rule, c.key)
+		if (took == nil) != c.made || (acquired == nil) != c.made || (reset == nil) != c.made ||
+			settled != nil {
+			t.Errorf("%s %s: %v, %v, %v, %v", c.rule, c.key, took, acquired, settled, reset)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"math/rand/v2"
+	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -98,6 +99,32 @@ func TestCheckKey(t *testing.T) {
 			[]string{"ip"}, "ip:x",
 			`"ip:x" is not a key of rule "r"; want "ip:" and an address, or a pattern with *`,
 		},
+		{[]string{"path"}, "path:/a/", `"path:/a/" is not a key of rule "r"; want "path:/a"`},
+		{[]string{"const:x"}, "const:y", `"const:y" is not a key of rule "r"; want "const:x"`},
+		{[]string{"header:Authorization"}, "header:bearer A", ""},
+		{[]string{"header:Authorization"}, "header:bearer *", ""},
+		{[]string{"header:Authorization"}, "header:sk-A", ""},
+		{
+			[]string{"header:X-Api-Key|Authorization"}, "header:Bearer  A",
+			`"header:Bearer  A" is not a key of rule "r"; want "header:bearer A"`,
+		},
+		{
+			[]string{"header:Authorization"}, "header:Bearer sk-*",
+			`"header:Bearer sk-*" is not a key of rule "r"; want a pattern such as "header:bearer sk-*"`,
+		},
+		{[]string{"header:X-Key"}, "header:Bearer  A", ""},
+		{[]string{"cookie:c"}, "cookie:a%42", `"cookie:a%42" is not a key of rule "r"; want "cookie:aB"`},
+		{[]string{"cookie:c"}, `cookie:"a*`, `"cookie:\"a*" is not a key of rule "r"; want a pattern such as "cookie:a*"`},
+		{[]string{"cookie:c", "ip"}, "cookie:a%25%7C|ip:192.0.2.1", ""},
+		{[]string{"cookie:c", "ip"}, "cookie:a%42|ip:192.0.2.1",
+			`"cookie:a%42|ip:192.0.2.1" is not a key of rule "r"; want "cookie:aB"`},
+		{[]string{"header:X-Key"}, "header:" + strings.Repeat("x", 128), ""},
+		{[]string{"header:X-Key"}, "header:sha256:" + strings.Repeat("0a", 32), ""},
+		{
+			[]string{"header:X-Key"}, "header:sha256:0", // as a client may send it
+			`"header:sha256:0" is not a key of rule "r"; want "header:sha256:` +
+				`ddadc6908c781f027b323fc063b40d6aee12e6512460962df43f57671df561cc"`,
+		},
 		{[]string{"header:X-Key"}, "header:a|b", ""},
 		{[]string{"header:X-Key", "ip"}, "header:a|ip:192.0.2.1", ""},
 		{
@@ -132,11 +159,8 @@ func TestPatternOfNetwork(t *testing.T) {
 		part := KeyPart{Source: "ip", Bits: []int{0, 48, 56, 128}[random.IntN(4)]}
 		a, b := randomAddress(random), randomAddress(random)
 		network := netip.PrefixFrom(a, random.IntN(a.BitLen()+1))
-		err := part.checkValue(network.String())
-		if err == nil {
-			continue
-		}
-		pattern, found := strings.CutPrefix(err.Error(), `a pattern such as "ip:`)
+		pattern, found := strings.CutPrefix(part.check(network.String(), false),
+			`a pattern such as "ip:`)
 		if !found {
 			continue
 		}
@@ -162,4 +186,23 @@ func randomAddress(random *rand.Rand) netip.Addr {
 	}
 	at, _ := netip.AddrFromSlice(b)
 	return at
+}
+
+// A ban holds for all spellings of what it names.
+func TestBansOfSpellings(t *testing.T) {
+	e := newEngine(t, Options{Overrides: overrides{
+		{Rule: "token", Key: "header:bearer A", Ban: true},
+		{Rule: "session", Key: "cookie:A", Ban: true},
+	}},
+		Rule{Name: "token", Key: []KeyPart{{Source: "header", Name: "Authorization"}}, Limits: per(9)},
+		Rule{Name: "session", Key: []KeyPart{{Source: "cookie", Name: "s"}}, Limits: per(9)})
+	for _, fields := range []http.Header{
+		{"Authorization": {"Bearer A"}}, {"Authorization": {"bEARER \t A"}},
+		{"Cookie": {"s=A"}}, {"Cookie": {"x=1; s= %41"}}, {"Cookie": {`s="\101"; s=A`}},
+	} {
+		v, err := e.Match(&Request{Header: fields}).Decide(t.Context())
+		if err != nil || v.Allowed {
+			t.Errorf("%v is not banned: %v", fields, err)
+		}
+	}
 }

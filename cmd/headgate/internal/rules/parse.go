@@ -8,18 +8,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/headgate/headgate/internal/keytext"
 )
 
 // The functions of this file read the text forms of the configuration. Their errors name the text
 // and what would be accepted, without the field, which the caller knows.
 
-const wantKeyPart = "ip, ip/N (N bits of IPv6), header:NAME, cookie:NAME, path, host, method, " +
-	"body:model or const:TEXT"
+const wantKeyPart = "ip, ip/N (N bits of IPv6), header:NAME, header:NAME|NAME (the first that is " +
+	"there), cookie:NAME, path, host, method, body:model or const:TEXT"
 
-// ParseKeyPart reads a part of a key: ip, ip/64, header:NAME, cookie:NAME, path, host, method,
-// body:model or const:TEXT.
+// ParseKeyPart reads a part of a key: ip, ip/64, header:NAME, header:NAME|NAME, cookie:NAME, path,
+// host, method, body:model or const:TEXT.
 func ParseKeyPart(text string) (KeyPart, error) {
 	bad := fmt.Errorf("%q is not a part of a key; want %s", text, wantKeyPart)
 	source, name, named := strings.Cut(text, ":")
@@ -29,12 +32,18 @@ func ParseKeyPart(text string) (KeyPart, error) {
 			return KeyPart{}, bad
 		}
 		return KeyPart{Source: source}, nil
-	case "header", "cookie":
+	case "header":
+		names := strings.Split(name, "|")
+		for i, name := range names {
+			if !httpguts.ValidHeaderFieldName(name) {
+				return KeyPart{}, bad
+			}
+			names[i] = http.CanonicalHeaderKey(name)
+		}
+		return KeyPart{Source: source, Name: strings.Join(names, "|")}, nil
+	case "cookie":
 		if !httpguts.ValidHeaderFieldName(name) {
 			return KeyPart{}, bad
-		}
-		if source == "header" {
-			name = http.CanonicalHeaderKey(name)
 		}
 		return KeyPart{Source: source, Name: name}, nil
 	case "const", "body":
@@ -64,6 +73,25 @@ func (p KeyPart) String() string {
 	return p.Source
 }
 
+// methods are those of the IANA registry, and others that caches, UPnP and Icecast use.
+var methods = strings.Fields(`GET HEAD POST PUT PATCH DELETE CONNECT OPTIONS TRACE QUERY
+	ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT COPY LABEL LINK LOCK MERGE MKACTIVITY MKCALENDAR
+	MKCOL MKREDIRECTREF MKWORKSPACE MOVE ORDERPATCH PRI PROPFIND PROPPATCH REBIND REPORT SEARCH
+	UNBIND UNCHECKOUT UNLINK UNLOCK UPDATE UPDATEREDIRECTREF VERSION-CONTROL
+	PURGE BAN NOTIFY SUBSCRIBE UNSUBSCRIBE M-SEARCH SOURCE`)
+
+// ParseMethod returns a method in upper case. One that is not known may be a typing error, so it
+// must be written as custom:NAME.
+func ParseMethod(text string) (string, error) {
+	name, custom := strings.CutPrefix(text, "custom:")
+	upper := strings.ToUpper(name)
+	if custom || slices.Contains(methods, upper) || !httpguts.ValidHeaderFieldName(name) {
+		return upper, nil // what is no method is left to ParseMatch
+	}
+	return "", fmt.Errorf("%q is not a known method; want one such as POST, or custom:%s for a "+
+		"method of your own", text, upper)
+}
+
 // ParseMatch makes a Match of methods, hosts and a path. Methods become upper case, hosts lower
 // case without a port.
 func ParseMatch(methods, hosts []string, path string) (Match, error) {
@@ -76,11 +104,12 @@ func ParseMatch(methods, hosts []string, path string) (Match, error) {
 	}
 	for _, host := range hosts {
 		name := strings.TrimPrefix(host, "*.")
-		if name == "" || strings.ContainsAny(name, "*/ ") {
-			return Match{}, fmt.Errorf(
-				"%q is not a host; want a name such as api.example.com or *.example.com", host)
+		ascii := strings.IndexFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) < 0
+		if name == "" || strings.ContainsAny(name, "*/ ") || !ascii {
+			return Match{}, fmt.Errorf("%q is not a host; want a name such as api.example.com or "+
+				"*.example.com, in ASCII (xn--...)", host)
 		}
-		m.Hosts = append(m.Hosts, cleanHost(host))
+		m.Hosts = append(m.Hosts, keytext.Host(host))
 	}
 	return m, checkPath(path)
 }
@@ -98,17 +127,20 @@ func checkPath(path string) error {
 			return fmt.Errorf("%q is not a regular expression: %w; want RE2 syntax", expression,
 				err)
 		}
+		if found := escape.FindString(expression); found != "" {
+			return fmt.Errorf("%q has %s, but paths are decoded first; want the character, "+
+				"or [%%]%s for this text", expression, found, found[1:])
+		}
 		return nil
 	}
 	exact := strings.TrimSuffix(path, "/*")
 	if path[0] != '/' || strings.ContainsAny(exact, "*?#") {
 		return fmt.Errorf("%q is not a path; want %s", path, wantPath)
 	}
-	if clean, _ := cleanPath(exact); exact != "" && clean != strings.TrimSuffix(exact, "/") {
-		if exact != "/" {
-			return fmt.Errorf("%q matches nothing, because paths are normalized first; want %q",
-				path, clean+path[len(exact):])
-		}
+	clean, _ := cleanPath(unescape(exact))
+	if exact != "" && exact != "/" && clean != strings.TrimSuffix(exact, "/") {
+		return fmt.Errorf("%q matches nothing, because paths are normalized first; want %q",
+			path, clean+path[len(exact):])
 	}
 	return nil
 }

@@ -68,14 +68,15 @@ type PermitAnswer struct {
 }
 
 // AcquirePermit acquires a permit, which expires after ttl unless it is renewed. A rule that does
-// not enforce denies none. An error that is no [headgate.InvalidError] and no [NoRuleError] is one
-// of the store.
+// not enforce denies none. An error that is no [headgate.InvalidError], [KeyError] or [NoRuleError]
+// is one of the store.
 func (e *Engine) AcquirePermit(
 	ctx context.Context, of Ask, ttl time.Duration,
 ) (v PermitAnswer, err error) {
 	of.Cost = 1
 	q := e.question(Order{})
 	defer q.free()
+	q.named = true
 	if err := q.resolve(of); err != nil {
 		return v, err
 	}

@@ -15,7 +15,7 @@ type Question struct {
 	engine    *Engine
 	active    *active
 	order     Order
-	named     bool // by a program, which wants to know what each rule decided
+	named     bool // by a program, which may name wrong keys, and wants each decision
 	found     []*rule
 	asks      []ask
 	requests  []headgate.Request

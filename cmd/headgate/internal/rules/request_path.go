@@ -118,16 +118,6 @@ func withoutParameters(p string) string {
 	return strings.Join(segments, "/")
 }
 
-// cleanHost returns the name in a Host field: lower case, without port, brackets and final dot.
-func cleanHost(host string) string {
-	if strings.HasPrefix(host, "[") {
-		host, _, _ = strings.Cut(host[1:], "]")
-	} else {
-		host, _, _ = strings.Cut(host, ":")
-	}
-	return strings.ToLower(strings.TrimSuffix(host, "."))
-}
-
 // cleanMethod returns the method in upper case, and "other" for one that no standard names, so
 // that a client cannot invent keys.
 func cleanMethod(method string) string {

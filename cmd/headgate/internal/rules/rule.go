@@ -29,6 +29,7 @@ type Rule struct {
 	Name    string
 	Match   Match
 	Key     []KeyPart        // what is counted; empty: all requests together
+	AnyKey  bool             // programs may name keys that Key does not make
 	Limits  []headgate.Limit // all must grant; named after the rule: name, name.2, ...
 	Permits int64            // requests at once; 0: no bound
 	Mode    Mode
@@ -65,10 +66,11 @@ type Match struct {
 	Path    string   // exact, a prefix such as /x/*, or re: and a regular expression
 }
 
-// KeyPart is a part of a key, such as ip, ip/56, header:NAME, cookie:NAME, path or const:TEXT.
+// KeyPart is a part of a key, such as ip, ip/56, header:NAME, header:NAME|NAME, cookie:NAME, path
+// or const:TEXT.
 type KeyPart struct {
 	Source string // ip, header, cookie, path, host, method, body or const
-	Name   string // of a header or cookie; the text of const; model
+	Name   string // of a cookie, or of headers, joined by |; the text of const; model
 	Bits   int    // of an IPv6 address that count; 0: 64
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"net/http"
+	"net/netip"
 	"testing"
 
 	"github.com/headgate/headgate/internal/eventually"
@@ -13,7 +14,10 @@ import (
 // settles reports whether b settles a reservation of a.
 func settles(t *testing.T, a, b *running) bool {
 	t.Helper()
-	_, text := a.do(http.MethodPost, "/v1/reserve", `{"rule":"api","key":"`+rand.Text()+`"}`)
+	var address [4]byte
+	_, _ = rand.Read(address[:]) // never fails
+	_, text := a.do(http.MethodPost, "/v1/reserve",
+		`{"rule":"api","key":"ip:`+netip.AddrFrom4(address).String()+`"}`)
 	var got struct {
 		ID string `json:"id"`
 	}

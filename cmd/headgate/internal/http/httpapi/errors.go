@@ -29,6 +29,10 @@ func toProblem(err error) *problem.Problem {
 	if e, ok := errors.AsType[*headgate.InvalidError](err); ok {
 		return problem.BadField(e.Field, e.Value, e.Want)
 	}
+	if e, ok := errors.AsType[*rules.KeyError](err); ok {
+		return &problem.Problem{Status: http.StatusBadRequest, Field: "key",
+			Detail: "key: " + e.Error()}
+	}
 	if e, ok := errors.AsType[*rules.NoRuleError](err); ok {
 		return &problem.Problem{Status: http.StatusNotFound, Field: "rule",
 			Detail: "rule is " + jsonbody.Quote(e.Name) + "; want the name of a rule in the file"}

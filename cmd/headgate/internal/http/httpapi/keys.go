@@ -9,8 +9,7 @@ import (
 )
 
 // resetKey puts a key back in its initial state under all limits of a rule, and of its override.
-// All instances forget its denials. Keys that the rule itself would not make can be reset, too,
-// because a program may take from any key.
+// All instances forget its denials.
 func (h *Handler) resetKey(w http.ResponseWriter, r *http.Request) error {
 	rule, key, err := fromPath(r)
 	if err != nil {

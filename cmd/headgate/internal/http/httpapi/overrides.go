@@ -25,7 +25,7 @@ func (h *Handler) putOverride(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	o.Key = keyOf(terms.Rule, o.Key)
-	if err := checkKey(terms.Rule, o.Key); err != nil {
+	if err := terms.Rule.CheckKey(o.Key); err != nil {
 		return err
 	}
 	o.By = h.by(r)
@@ -46,15 +46,6 @@ func keyOf(r *rules.Rule, key string) string {
 		return rules.KeyOfAll
 	}
 	return key
-}
-
-// checkKey returns a problem if no request can have a key of r.
-func checkKey(r *rules.Rule, key string) error {
-	if err := r.CheckKey(key); err != nil {
-		return &problem.Problem{Status: http.StatusBadRequest, Field: "key",
-			Detail: "key: " + err.Error()}
-	}
-	return nil
 }
 
 func readOverride(w http.ResponseWriter, r *http.Request) (o rules.Override, err error) {

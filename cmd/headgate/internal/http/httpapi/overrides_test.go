@@ -145,10 +145,22 @@ func TestResetKey(t *testing.T) {
 	}
 	f.send("DELETE", "/v1/keys/nobody/k", "").want(t, 404, "nobody")
 	f.send("DELETE", "/v1/keys/visits/", "").want(t, 400, "key is missing")
-	for _, key := range []string{"made-by-a-program", "ip:*", "ip:192.0.2.1"} {
+	f.send("DELETE", "/v1/keys/visits/ip:192.0.2.1", "").wantEmpty(t)
+}
+
+// A key that its rule does not make would count apart from the requests that were meant.
+func TestKeysThatAreNotMade(t *testing.T) {
+	f := start(t, nil, Settings{})
+	for _, key := range []string{"made-by-a-program", "ip:*", "ip:2001:db8::1", "all", "192.0.2.1"} {
 		body := `{"rule": "visits", "key": "` + key + `"}`
-		f.send("POST", "/v1/take", body).want(t, 200, `"allowed":true`)
-		f.send("DELETE", "/v1/keys/visits/"+key, "").wantEmpty(t)
+		for _, c := range []struct{ method, path, body string }{
+			{"POST", "/v1/take", body}, {"POST", "/v1/peek", body}, {"POST", "/v1/reserve", body},
+			{"POST", "/v1/refund", body}, {"POST", "/v1/take-all", `{"requests": [` + body + `]}`},
+			{"DELETE", "/v1/keys/visits/" + key, ""},
+		} {
+			f.send(c.method, c.path, c.body).want(t, 400, `key: \"`+key+`\" is not a key of rule`,
+				`, or any_key: true in the rule"`)
+		}
 	}
 }
 

@@ -66,6 +66,9 @@ func (h *Handler) refund(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return Unavailable(err, "the cost may or may not have been refunded")
 	}
+	if v.Strictest.Unchecked() { // a fallback drops it
+		return problem.Unavailable("nothing was refunded")
+	}
 	reply(w, r, true, appendAnswer(newObject(), &v), v)
 	return nil
 }

@@ -229,8 +229,20 @@ func TestUnchecked(t *testing.T) {
 			t.Errorf("%s: %v", path, got.Header)
 		}
 	}
-	f.post("/v1/refund", `{"rule":"login","key":"k"}`).want(t, 200, `"degraded":true`)
+	f.post("/v1/refund", `{"rule":"login","key":"k"}`).want(t, 503, "nothing was refunded")
 	f.post("/v1/take", `{"rule":"login","key":"k","cost":1000}`).want(t, 200, `"retry_after":null`)
+}
+
+// A refund that a fallback drops is not reported as made.
+func TestDroppedRefunds(t *testing.T) {
+	store, err := fallback.New(broken{}, fallback.Options{Mode: fallback.Open, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := start(t, store, Settings{})
+	f.post("/v1/refund", `{"rule":"login","key":"k"}`).want(t, 503, "nothing was refunded")
+	id := f.post("/v1/reserve", `{"rule":"login","key":"k","cost":3}`).id(t)
+	f.post("/v1/commit", `{"id":"`+id+`","cost":0}`).want(t, 200, `"refunded":0`, `"degraded":true`)
 }
 
 func TestObserve(t *testing.T) {

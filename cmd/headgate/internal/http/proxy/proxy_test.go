@@ -223,7 +223,7 @@ func echoed(t *testing.T, r reply) http.Header {
 var forged = []string{
 	"X-Forwarded-For: 203.0.113.9", "X-Forwarded-Proto: https", "X-Forwarded-Host: other",
 	"X-Forwarded-Uri: /free", "X-Forwarded-Prefix: /x", "X-Real-IP: 203.0.113.9",
-	"X-Original-URI: /free", "Forwarded: for=203.0.113.9", "Connection: X-Forwarded-Port, X-Hop",
+	"X-Original-URI: /free", "X-Original-URL: /free", "X_Rewrite_URL: /free", "Forwarded: for=203.0.113.9", "Connection: X-Forwarded-Port, X-Hop",
 	"X-Forwarded-Port: 1", "X-Hop: 1", "Te: gzip", "X-Kept: 1",
 }
 
@@ -235,6 +235,7 @@ func TestForgedFields(t *testing.T) {
 	for name, want := range map[string]string{
 		"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Proto": "http", "X-Forwarded-Host": host,
 		"X-Forwarded-Uri": "", "X-Forwarded-Prefix": "", "X-Real-Ip": "", "X-Original-Uri": "",
+		"X-Original-Url": "", "X_rewrite_url": "",
 		"Forwarded": "", "X-Forwarded-Port": "", "X-Hop": "", "Te": "", "Connection": "", "X-Kept": "1",
 	} {
 		if got := h.Get(name); got != want {
@@ -300,6 +301,7 @@ func TestTrustedProxy(t *testing.T) {
 	for name, want := range map[string]string{
 		"X-Forwarded-For": "203.0.113.9, 127.0.0.1", "X-Forwarded-Proto": "https",
 		"X-Forwarded-Host": "other", "X-Forwarded-Prefix": "/x", "Forwarded": "for=203.0.113.9",
+		"X-Original-Url": "", "X_rewrite_url": "", // by which the server would choose another path
 	} {
 		if got := h.Get(name); got != want {
 			t.Errorf("%s is %q; want %q", name, got, want)

@@ -69,8 +69,10 @@ func newTransport() *http.Transport {
 	}
 }
 
-// forwardingField reports whether name is a field in which proxies describe the client. Plain is
-// the name as CGI and its successors read it: to them, X_Real_IP and X-Real-IP are one field.
+// forwardingField reports whether name is a field in which proxies describe the request. Plain is
+// the name as CGI and its successors read it: to them, X_Real_IP and X-Real-IP are one field. It is
+// empty for fields by which some servers choose a path that rules have not seen: nobody may send
+// them.
 func forwardingField(name string) (plain string, is bool) {
 	plain = http.CanonicalHeaderKey(strings.Map(func(c rune) rune {
 		if unicode.IsLetter(c) || unicode.IsDigit(c) {
@@ -78,6 +80,9 @@ func forwardingField(name string) (plain string, is bool) {
 		}
 		return '-'
 	}, name))
+	if plain == "X-Original-Url" || plain == "X-Rewrite-Url" {
+		return "", true
+	}
 	const prefix = "X-Forwarded-"
 	return plain, len(plain) > len(prefix) && strings.HasPrefix(plain, prefix) || slices.Contains(
 		[]string{"X-Real-Ip", "X-Original-Uri", "X-Original-Method"}, plain)
