@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,7 @@ func (e *degradedError) Unwrap() []error {
 
 // circuit calls a store within a time budget, until it fails too often.
 type circuit struct {
+	servers     string // for messages; empty: the only one
 	breaker     *gobreaker.TwoStepCircuitBreaker[struct{}]
 	timeout     time.Duration
 	openTimeout time.Duration
@@ -57,12 +59,15 @@ var (
 	errBadState = errors.New("bad state")
 )
 
-func newCircuit(o Options) *circuit {
+// interval is the time in which failures are counted together.
+const interval = 10 * time.Second
+
+func newCircuit(o Options, servers string) *circuit {
 	limit := uint32(min(o.Failures, 1<<30))
 	return &circuit{
-		timeout: o.Timeout, openTimeout: o.OpenTimeout, onChange: o.OnChange,
+		servers: servers, timeout: o.Timeout, openTimeout: o.OpenTimeout, onChange: o.OnChange,
 		breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-			Interval:     10 * time.Second,
+			Interval:     interval,
 			BucketPeriod: time.Second,
 			Timeout:      o.OpenTimeout,
 			ReadyToTrip: func(c gobreaker.Counts) bool {
@@ -163,6 +168,9 @@ func (c *circuit) report(state gobreaker.State) {
 	changed := c.open != open
 	if c.open = open; open {
 		err = c.err
+		if c.servers != "" {
+			err = fmt.Errorf("%s: %w", c.servers, err)
+		}
 	}
 	c.mu.Unlock()
 	if changed && c.onChange != nil {
@@ -185,17 +193,10 @@ func (c *circuit) retryAfter() time.Duration {
 	return max(wait.Truncate(time.Microsecond), c.timeout)
 }
 
-// Stats are counts since a [Store] was made.
-type Stats struct {
-	Degraded  bool   // the circuit is open
-	Decisions uint64 // decisions made without the store
-	Failures  uint64 // failed calls; damaged values count, but do not open the circuit
-}
-
-// Stats returns the counts up to now.
-func (s *Store) Stats() Stats {
-	c := s.circuit
+// addTo adds what c has counted to s.
+func (c *circuit) addTo(s *Stats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Stats{Degraded: c.open, Decisions: s.degraded.Load(), Failures: c.failures}
+	s.Degraded = s.Degraded || c.open && time.Since(c.retryAt) < interval
+	s.Failures += c.failures
 }

@@ -18,29 +18,35 @@ func (s *Store) instances() int {
 	return max(s.options.Instances(), 0)
 }
 
-// takeDegraded decides r without the store, which failed with why.
+// failure is why a call got no answer of the store, and the circuit that says when to call again.
+type failure struct {
+	why error
+	of  *circuit
+}
+
+// takeDegraded decides r without the store.
 func (s *Store) takeDegraded(
-	ctx context.Context, r headgate.Request, why error,
+	ctx context.Context, r headgate.Request, f *failure,
 ) (headgate.Decision, error) {
 	instances := s.instances()
 	if instances == 0 {
-		return s.decideBlindly(&r, why)
+		return s.decideBlindly(&r, f)
 	}
 	own := s.ofShare(r, instances)
 	d, err := s.options.Local.Take(ctx, own)
 	if err != nil {
 		return headgate.Decision{}, err
 	}
-	return s.judge(&r, d, why)
+	return s.judge(&r, d, f)
 }
 
 func (s *Store) takeAllDegraded(
-	ctx context.Context, rs []headgate.Request, ds []headgate.Decision, why error,
+	ctx context.Context, rs []headgate.Request, ds []headgate.Decision, f *failure,
 ) (err error) {
 	instances := s.instances()
 	if instances == 0 {
 		for i := 0; i < len(rs) && err == nil; i++ {
-			ds[i], err = s.decideBlindly(&rs[i], why)
+			ds[i], err = s.decideBlindly(&rs[i], f)
 		}
 		return err
 	}
@@ -50,7 +56,7 @@ func (s *Store) takeAllDegraded(
 	}
 	err = s.options.Local.TakeAll(ctx, own, ds)
 	for i := 0; i < len(rs) && err == nil; i++ {
-		ds[i], err = s.judge(&rs[i], ds[i], why)
+		ds[i], err = s.judge(&rs[i], ds[i], f)
 	}
 	return err
 }
@@ -68,7 +74,7 @@ func (s *Store) ofShare(r headgate.Request, instances int) headgate.Request {
 }
 
 // decideBlindly decides r without any state.
-func (s *Store) decideBlindly(r *headgate.Request, why error) (headgate.Decision, error) {
+func (s *Store) decideBlindly(r *headgate.Request, f *failure) (headgate.Decision, error) {
 	d := headgate.Decision{Limit: s.shares.of(r.Limit, 0)}
 	open := s.options.Mode == Open
 	if open && (!r.Force || r.Cost <= d.Limit.Capacity()) {
@@ -78,7 +84,7 @@ func (s *Store) decideBlindly(r *headgate.Request, why error) (headgate.Decision
 	case r.Needs() > d.Limit.Capacity():
 		d.RetryAfter = headgate.Never
 	case !open && r.Cost >= 0:
-		return s.postpone(r, d, why)
+		return postpone(r, d, f)
 	}
 	return d, nil
 }
@@ -86,24 +92,24 @@ func (s *Store) decideBlindly(r *headgate.Request, why error) (headgate.Decision
 // judge returns d, the decision of this instance's share on r. It postpones r if its cost fits the
 // limit but never the share, with its headroom.
 func (s *Store) judge(
-	r *headgate.Request, d headgate.Decision, why error,
+	r *headgate.Request, d headgate.Decision, f *failure,
 ) (headgate.Decision, error) {
 	if d.RetryAfter == headgate.Never && r.Cost >= 0 && r.Needs() <= r.Limit.Capacity() {
 		d.Limit = s.unknown.of(r.Limit, 0)
-		return s.postpone(r, d, why)
+		return postpone(r, d, f)
 	}
 	return d, nil
 }
 
 // postpone denies r until the store is called again. With a MaxWait that wait could be taken for a
 // start time, so then it is an error.
-func (s *Store) postpone(
-	r *headgate.Request, d headgate.Decision, why error,
+func postpone(
+	r *headgate.Request, d headgate.Decision, f *failure,
 ) (headgate.Decision, error) {
 	if r.MaxWait > 0 {
-		return headgate.Decision{}, &degradedError{why}
+		return headgate.Decision{}, &degradedError{f.why}
 	}
-	d.RetryAfter = s.circuit.retryAfter()
+	d.RetryAfter = f.of.retryAfter()
 	d.ResetAfter = max(d.ResetAfter, d.RetryAfter)
 	return d, nil
 }

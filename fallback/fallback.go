@@ -94,7 +94,7 @@ const (
 type Store struct {
 	store    headgate.Store
 	options  Options
-	circuit  *circuit
+	circuits circuits
 	shares   shares
 	unknown  shares        // for 0 instances: what the share never holds
 	degraded atomic.Uint64 // decisions made without the store
@@ -114,7 +114,7 @@ func New(store headgate.Store, o Options) (*Store, error) {
 	if o.Mode == Local && o.Local == nil {
 		o.Local = headgate.NewMemory()
 	}
-	return &Store{store: store, options: o, circuit: newCircuit(o)}, nil
+	return &Store{store: store, options: o, circuits: newCircuits(store, o)}, nil
 }
 
 func (o *Options) validate(store headgate.Store) error {

@@ -22,7 +22,8 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 		return headgate.Decision{}, err
 	}
 	var d headgate.Decision
-	why := s.circuit.do(ctx, func(ctx context.Context) (err error) {
+	c := s.circuits.of(r.Key)
+	why := c.do(ctx, func(ctx context.Context) (err error) {
 		d, err = s.store.Take(ctx, r)
 		return err
 	})
@@ -36,7 +37,7 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 		return headgate.Decision{}, err
 	}
 	s.degraded.Add(1)
-	return s.takeDegraded(ctx, r, why)
+	return s.takeDegraded(ctx, r, &failure{why, c})
 }
 
 // TakeAll implements headgate.Store. Either the store decides all requests, or all are decided
@@ -47,8 +48,8 @@ func (s *Store) TakeAll(
 	if err := headgate.ValidateAll(rs, ds); err != nil {
 		return err
 	}
-	why := s.circuit.do(ctx,
-		func(ctx context.Context) error { return s.store.TakeAll(ctx, rs, ds) })
+	c := s.circuits.ofAll(rs)
+	why := c.do(ctx, func(ctx context.Context) error { return s.store.TakeAll(ctx, rs, ds) })
 	if why == nil {
 		granted := headgate.Granted(rs, ds)
 		for i := range rs {
@@ -62,7 +63,7 @@ func (s *Store) TakeAll(
 		return err
 	}
 	s.degraded.Add(uint64(len(rs)))
-	return s.takeAllDegraded(ctx, rs, ds, why)
+	return s.takeAllDegraded(ctx, rs, ds, &failure{why, c})
 }
 
 // Reset implements headgate.Store. It always resets this instance's share. [ErrDegraded] means that
@@ -71,7 +72,8 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}
-	why := s.circuit.do(ctx, func(ctx context.Context) error { return s.store.Reset(ctx, key, l) })
+	why := s.circuits.of(key).do(ctx,
+		func(ctx context.Context) error { return s.store.Reset(ctx, key, l) })
 	if s.options.Mode == Local {
 		if err := s.options.Local.Reset(ctx, key, s.shares.of(l, s.instances())); err != nil {
 			return err

@@ -35,6 +35,15 @@ func (s *Store) queue(name string) *queue {
 	return q
 }
 
+// Servers returns a function that names the server of a key, or nil if one server has all keys or a
+// proxy finds it. With it, package fallback has a circuit breaker for each server.
+func (s *Store) Servers() func(key string) string {
+	if s.single || s.proxy {
+		return nil
+	}
+	return func(key string) string { return s.address(s.key(key, "")) }
+}
+
 // address returns that of the server that has name, or "" if it is not known.
 func (s *Store) address(name string) string {
 	var server *redis.Client

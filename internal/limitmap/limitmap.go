@@ -2,6 +2,7 @@
 package limitmap
 
 import (
+	"iter"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -34,6 +35,9 @@ func (m *Map[K, V]) Get(key K) (value V, ok bool) {
 	}
 	return m.add(key)
 }
+
+// Values returns the values that the Map keeps, in no order.
+func (m *Map[K, V]) Values() iter.Seq[V] { return maps.Values(*m.kept.Load()) }
 
 // Of returns the value of key. If the Map is full and does not keep key, it makes a new value.
 func (m *Map[K, V]) Of(key K) V {

@@ -98,7 +98,11 @@ func (e *Engine) AcquirePermit(
 	_, _ = rand.Read(r.ID[:]) // never fails
 	if v.Decision, err = e.permits.AcquirePermit(ctx, r); err != nil {
 		e.observe(a, Failed, err)
-		return v, err
+		if a.rule.Mode == Enforce {
+			return v, err
+		}
+		v.ID, v.Limit = r.ID, r.Limit // it is not known how many are in use
+		return v, nil
 	}
 	v.ID = r.ID
 	if r.Limit == 0 {

@@ -117,7 +117,7 @@ func (s *stores) addFallback(policy config.Policy, instances int, log *slog.Logg
 	if err != nil {
 		return err
 	}
-	s.bare, s.fallback = around, around
+	s.bare, s.permits, s.fallback = around, around.Permits(s.permits), around
 	return nil
 }
 

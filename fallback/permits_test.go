@@ -1,0 +1,219 @@
+package fallback_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/fallback"
+	"github.com/headgate/headgate/limittest"
+)
+
+// breakablePermits is a store of permits that fails as a breakable does.
+type breakablePermits struct {
+	concurrency.Store
+	*breakable
+}
+
+func (b *breakablePermits) AcquirePermit(
+	ctx context.Context, r concurrency.Request,
+) (d concurrency.Decision, err error) {
+	err = b.do(ctx, func() error { d, err = b.Store.AcquirePermit(ctx, r); return err })
+	return d, err
+}
+
+func (b *breakablePermits) RenewPermit(
+	ctx context.Context, r concurrency.Request,
+) (held bool, err error) {
+	err = b.do(ctx, func() error { held, err = b.Store.RenewPermit(ctx, r); return err })
+	return held, err
+}
+
+func (b *breakablePermits) ReleasePermit(
+	ctx context.Context, r concurrency.Request,
+) (held bool, err error) {
+	err = b.do(ctx, func() error { held, err = b.Store.ReleasePermit(ctx, r); return err })
+	return held, err
+}
+
+func newPermits(
+	t *testing.T, o fallback.Options,
+) (permits concurrency.Store, store *concurrency.Memory, b *breakable) {
+	t.Helper()
+	b, store = newBreakable(), concurrency.NewMemory()
+	return newStore(t, b, o).Permits(&breakablePermits{store, b}), store, b
+}
+
+// permitModes are the modes with what four callers get without the store, of three permits.
+var permitModes = []struct {
+	name    string
+	options fallback.Options
+	granted int
+}{
+	{"open", fallback.Options{Mode: fallback.Open}, 4},
+	{"share of one", fallback.Options{Mode: fallback.Local, Instances: of(1)}, 3},
+	{"share of two", fallback.Options{Mode: fallback.Local, Instances: of(2)}, 1},
+	{"share of five", fallback.Options{Mode: fallback.Local, Instances: of(5)}, 1},
+	{"share unknown", fallback.Options{Mode: fallback.Local, Instances: of(0)}, 0},
+	{"closed", fallback.Options{Mode: fallback.Closed}, 0},
+}
+
+func TestPermitsOfAStoreThatWorks(t *testing.T) {
+	for _, m := range permitModes {
+		t.Run(m.name, func(t *testing.T) {
+			limittest.RunPermits(t, func(t *testing.T) concurrency.Store {
+				t.Helper()
+				permits, _, _ := newPermits(t, m.options)
+				return permits
+			})
+		})
+	}
+}
+
+// inUse is how many permits of the key "k" a store counts.
+func inUse(t *testing.T, s concurrency.Store) int64 {
+	t.Helper()
+	d, err := s.AcquirePermit(t.Context(), concurrency.Request{Key: "k", Limit: 9, TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.InUse
+}
+
+// What the mode grants counts in this process, and in the store once it is renewed there.
+func TestPermitsWithoutTheStore(t *testing.T) {
+	for _, m := range permitModes {
+		t.Run(m.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				permits, store, b := newPermits(t, m.options)
+				l, err := concurrency.New(permits, 3, 30*time.Second)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.how.Store(hangs)
+				start := time.Now()
+				var held []*concurrency.Permit
+				for range 4 {
+					p, d, err := l.Acquire(t.Context(), "k")
+					if (err != nil) != (m.granted == 0) || err != nil && !errors.Is(err, fallback.ErrDegraded) {
+						t.Fatalf("%+v, %v", d, err)
+					}
+					if p != nil {
+						held = append(held, p)
+					}
+				}
+				if took := time.Since(start); took > 4*50*time.Millisecond {
+					t.Errorf("it took %s", took)
+				}
+				if len(held) != m.granted {
+					t.Fatalf("%d permits; want %d", len(held), m.granted)
+				}
+				if len(held) == 0 {
+					return
+				}
+				for range 4 { // an outage of two TTLs
+					time.Sleep(15 * time.Second)
+					for _, p := range held {
+						if err := p.Renew(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				if err := held[0].Release(t.Context()); err != nil {
+					t.Errorf("released during the outage: %v", err)
+				}
+				b.how.Store(works)
+				time.Sleep(untilRetry)
+				for _, p := range held[1:] {
+					if err := p.Renew(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+				if n := inUse(t, store); n != int64(m.granted-1) {
+					t.Errorf("the store counts %d, want %d", n, m.granted-1)
+				}
+				for _, p := range held[1:] {
+					if err := p.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+				if n := inUse(t, store); n != 0 {
+					t.Errorf("the store counts %d after all were released", n)
+				}
+			})
+		})
+	}
+}
+
+// Permits of the store count against the share when it fails, and those of a store that lost its
+// data are in use there again once they are renewed. A release without the store is reported.
+func TestPermitsOfTheStoreInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		permits, store, b := newPermits(t, permitModes[1].options)
+		l, err := concurrency.New(permits, 3, 30*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var held []*concurrency.Permit
+		for range 2 {
+			p, _, err := l.Acquire(t.Context(), "k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, p)
+		}
+		b.how.Store(fails)
+		for i := range 2 {
+			if p, d, err := l.Acquire(t.Context(), "k"); (p != nil) != (i == 0) || d.InUse != 3 || err != nil {
+				t.Errorf("%d: %+v, %v", i, d, err)
+			}
+		}
+		if err := held[0].Release(t.Context()); !errors.Is(err, fallback.ErrDegraded) {
+			t.Errorf("a release: %v", err)
+		}
+		b.how.Store(works)
+		time.Sleep(untilRetry)
+		if err := held[0].Release(t.Context()); err != nil || inUse(t, store) != 1 {
+			t.Errorf("again: %v, %d in use", err, inUse(t, store))
+		}
+		time.Sleep(20 * time.Second)
+		if err := held[1].Renew(t.Context()); err != nil {
+			t.Error(err)
+		}
+		lost := concurrency.Request{Key: "k", ID: held[1].ID(), TTL: time.Hour}
+		if ok, err := store.ReleasePermit(t.Context(), lost); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if err := held[1].Renew(t.Context()); err != nil || inUse(t, store) != 1 {
+			t.Errorf("after the loss: %v, %d in use", err, inUse(t, store))
+		}
+		time.Sleep(time.Minute)
+		if err := held[1].Renew(t.Context()); !errors.Is(err, concurrency.ErrExpired) {
+			t.Errorf("an expired permit: %v", err)
+		}
+	})
+}
+
+// A caller that waits gets the permit of the mode that is released.
+func TestWaitingForAPermitWithoutTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		permits, _, b := newPermits(t, permitModes[1].options)
+		b.how.Store(fails)
+		l, err := concurrency.New(permits, 1, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := l.Wait(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Second, func() { _ = first.Release(context.Background()) })
+		start := time.Now()
+		if _, err := l.Wait(t.Context(), "k"); err != nil || time.Since(start) != time.Second {
+			t.Errorf("after %s: %v", time.Since(start), err)
+		}
+	})
+}
