@@ -97,7 +97,7 @@ func (m *Metrics) Register(c prometheus.Collector) { m.register.MustRegister(c) 
 var reserved = []string{
 	"rule", "limit", "outcome", "key", "result", "hash", "version", "le", "domain", "key1", "key2",
 	"err_type",
-	"grpc_method", "quantile", "part",
+	"grpc_method", "quantile", "part", "kind",
 }
 
 // usable returns extra without labels that metrics have already. What cannot be in a name becomes

@@ -8,7 +8,7 @@ import (
 
 // Store is what is read of the store when metrics are asked for.
 type Store struct {
-	Up       func() bool             // whether it answers
+	Up       func() bool             // whether it decides
 	Fallback func() fallback.Stats   // nil: none
 	Redis    func() redisstore.Stats // nil: in memory
 	Keys     func() int              // nil: not in memory
@@ -22,10 +22,10 @@ func (m *Metrics) RegisterStore(s Store) {
 	counter := func(name, help string, value func() float64) {
 		m.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value))
 	}
-	gauge("headgate_store_up", "1 if the store answers, 0 if not.",
+	gauge("headgate_store_up", "1 if the store decides, 0 while it does not answer, or a circuit is open.",
 		func() float64 { return number(s.Up()) })
 	if s.Fallback != nil {
-		gauge("headgate_breaker_state", "1 while the circuit to the store is open, 0 otherwise.",
+		gauge("headgate_breaker_state", "1 while a circuit to the store is open, 0 otherwise.",
 			func() float64 { return number(s.Fallback().Degraded) })
 		counter("headgate_fallback_decisions_total",
 			"Decisions that the fallback made, over all protocols.",

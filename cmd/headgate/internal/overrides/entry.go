@@ -66,6 +66,19 @@ func isOverride(name string) bool {
 	return strings.Contains(name, " ") && !strings.HasPrefix(name, resetMark)
 }
 
+// kind returns what e counts as. The zero entry, of a bad value, does not count.
+func (e *entry) kind(name string) kind {
+	switch {
+	case e.Ban:
+		return aBan
+	case len(e.Limits) > 0:
+		return aRaise
+	case e.Mode != "":
+		return aMode
+	}
+	return uncounted
+}
+
 // override returns the override that e is.
 func (e *entry) override(name string) (*rules.Override, error) {
 	o := &rules.Override{Ban: e.Ban, Until: e.Until, Note: e.Note, By: e.By}

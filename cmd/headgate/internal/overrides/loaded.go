@@ -24,6 +24,37 @@ type loaded struct {
 type field struct {
 	value string
 	end   time.Time // zero: none
+	kind  kind
+}
+
+// kind is what a field is in a [Counts].
+type kind int
+
+const (
+	uncounted kind = iota // a reset, or a bad entry
+	aRaise
+	aBan
+	aMode
+)
+
+// Counts are numbers of entries that are in force.
+type Counts struct {
+	Limits int // overrides with other limits
+	Bans   int
+	Modes  int
+}
+
+// inForceAt counts the entries that have not ended by a time, except those named in others.
+func (l *loaded) inForceAt(by time.Time, others map[string]string) (n Counts) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var kinds [aMode + 1]int
+	for name, f := range l.fields {
+		if (f.end.IsZero() || by.Before(f.end)) && others[name] == "" {
+			kinds[f.kind]++
+		}
+	}
+	return Counts{Limits: kinds[aRaise], Bans: kinds[aBan], Modes: kinds[aMode]}
 }
 
 func newLoaded() *loaded { return &loaded{fields: map[string]field{}, modes: map[string]Mode{}} }
@@ -64,7 +95,7 @@ func (l *loaded) set(name, value string) (*Reset, error) {
 		delete(l.fields, name)
 	} else {
 		e, err = parse(name, value)
-		l.fields[name] = field{value, e.Until}
+		l.fields[name] = field{value, e.Until, e.kind(name)}
 	}
 	inForce := value != "" && err == nil
 	switch {
@@ -97,16 +128,16 @@ const (
 	maxSwept      = 1000
 )
 
-// sweep returns the names and values of entries that have expired. It looks for them once in a
+// sweep returns the names and values of entries that ended by a time. It looks for them once in a
 // while, and when there are at least most overrides.
-func (l *loaded) sweep(now time.Time, most int) (namesAndValues []string) {
+func (l *loaded) sweep(now, by time.Time, most int) (namesAndValues []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now.Sub(l.swept) < sweepInterval && int(l.count.Load()) < most {
 		return nil
 	}
 	for name, f := range l.fields {
-		if !f.end.IsZero() && !now.Before(f.end) {
+		if !f.end.IsZero() && !by.Before(f.end) {
 			namesAndValues = append(namesAndValues, name, f.value)
 			if len(namesAndValues) == 2*maxSwept {
 				return namesAndValues

@@ -85,8 +85,10 @@ func TestRedis(t *testing.T) {
 	awaitOverride(t, a, "nothing")
 
 	client := open(t, url).Client()
-	if n := client.DBSize(t.Context()).Val(); n != 0 {
-		t.Errorf("%d keys remain in Redis: %v", n, client.Keys(t.Context(), "*").Val())
+	for _, key := range client.Keys(t.Context(), "*").Val() {
+		if client.TTL(t.Context(), key).Val() <= 0 || strings.HasSuffix(key, "hash") {
+			t.Errorf("%s remains in Redis", key)
+		}
 	}
 }
 
@@ -343,5 +345,100 @@ func TestExpiredThatWasReplaced(t *testing.T) {
 		if err := table.Refresh(t.Context()); err != nil || found(table, "k") != "ban" {
 			t.Errorf("%s: k has %s, %v; want the ban", name, found(table, "k"), err)
 		}
+	}
+}
+
+// An instance reports what a Redis that lost its data has lost, once. It reports nothing that has
+// ended, and no deletion: of the last entry, of many, or while it was cut off.
+func TestLostEntries(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	store := open(t, "redis://"+server.Addr)
+	var reported []string
+	reader := NewRedis(store, nil, func(err error) { reported = append(reported, err.Error()) })
+	operator := NewRedis(store, nil, nil)
+	read := func() {
+		t.Helper()
+		if err := reader.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flush := func() {
+		t.Helper()
+		if _, err := server.Do(t.Context(), "FLUSHALL"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ban := rules.Override{Rule: "login", Key: "k", Ban: true}
+	put(t, operator, ban)
+	read()
+	if _, err := operator.Delete(t.Context(), "login", "k"); err != nil {
+		t.Fatal(err)
+	}
+	read() // it was the last one
+	for range 600 {
+		put(t, operator, ban)
+		if _, err := operator.Delete(t.Context(), "login", "k"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, operator, rules.Override{Rule: "login", Key: "soon", Ban: true, Until: time.Now().Add(time.Second)})
+	read() // all, because it has missed 1,201 changes
+	flush()
+	read() // only what ends soon
+	if len(reported) > 0 {
+		t.Errorf("nothing was lost: %q", reported)
+	}
+	for i, again := range []bool{false, true} { // whether it is changed before it is read
+		put(t, operator, ban)
+		put(t, operator, rules.Override{Rule: "login", Key: "raised", Limits: []headgate.Limit{limit(t, "9/m")}})
+		if err := operator.Swap(t.Context(), ModeName("login"), "", shadowOf("login", time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		read()
+		if want := (Counts{Limits: 1, Bans: 1, Modes: 1}); reader.Count() != want {
+			t.Errorf("in force: %+v", reader.Count())
+		}
+		flush()
+		lost := "the store has lost entries that were in force: 1 limits of keys, 1 bans, 1 modes of rules"
+		if again {
+			put(t, operator, ban)
+			lost = strings.Replace(lost, "1 bans", "0 bans", 1)
+		}
+		read()
+		read()
+		if len(reported) != i+1 || reported[i] != lost {
+			t.Errorf("reported %q", reported)
+		}
+		if n := reader.Count(); n.Modes+n.Limits != 0 {
+			t.Errorf("in force: %+v", n)
+		}
+		if err := operator.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Entries that have ended leave the store though one is without end and nobody changes anything.
+func TestEndedEntriesLeaveTheStore(t *testing.T) {
+	t.Parallel()
+	for name, table := range map[string]*Table{
+		"memory": NewMemory(), "redis": NewRedis(open(t, "redis://"+redistest.Start(t).Addr), nil, nil),
+	} {
+		put(t, table, rules.Override{Rule: "login", Key: "k", Ban: true})
+		for i := range 509 {
+			o := rules.Override{Rule: "login", Key: fmt.Sprint(i), Ban: true, Until: time.Now().Add(-time.Hour)}
+			c := change{field: KeyName(o.Rule, o.Key), from: anyValue, value: encode(o)}
+			if _, err := table.keeper.change(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		table.loaded.swept = time.Time{} // so that it looks for what has ended
+		running(t, table)
+		eventually.Equal(t, name, func() int {
+			table.loaded.mu.Lock()
+			defer table.loaded.mu.Unlock()
+			return len(table.loaded.fields)
+		}, 1)
 	}
 }

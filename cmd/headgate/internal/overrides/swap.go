@@ -52,7 +52,7 @@ func (t *Table) Swap(ctx context.Context, name, from, to string) error {
 // put changes an entry from one value to another.
 func (t *Table) put(ctx context.Context, name, from, to string) error {
 	now := time.Now()
-	c := change{field: name, from: from, value: to, expired: t.loaded.sweep(now, t.max)}
+	c := change{field: name, from: from, value: to, expired: t.loaded.sweep(now, now, t.max)}
 	if isOverride(name) {
 		c.max = t.max
 	}

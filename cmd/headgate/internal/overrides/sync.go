@@ -2,6 +2,10 @@ package overrides
 
 import (
 	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate/internal/redisscript"
@@ -29,13 +33,53 @@ func (t *Table) Run(ctx context.Context, also Also) {
 		if err != nil && !failing && ctx.Err() == nil {
 			t.report(err)
 		}
-		failing = err != nil
+		if failing = err != nil; !failing {
+			t.deleteEnded(ctx)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 	}
+}
+
+// clocksDiffer is by how much the clocks of instances and of Redis may differ.
+const clocksDiffer = time.Minute
+
+// deleteEnded deletes entries from the store that have ended, if the last look for them was a while
+// ago. All instances do so, and the first one deletes them.
+func (t *Table) deleteEnded(ctx context.Context) {
+	now := time.Now()
+	ended := t.loaded.sweep(now, now.Add(-clocksDiffer), math.MaxInt)
+	if len(ended) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	// If it fails, the next one deletes them.
+	_, _ = t.keeper.change(ctx, change{field: ended[0], from: ended[1], expired: ended[2:]})
+}
+
+// LostError is reported when the store has lost entries that are in force, as a Redis that starts
+// empty does. They end then: another instance, or an operator, may have deleted them meanwhile.
+type LostError struct{ Counts }
+
+// Error returns the numbers.
+func (e *LostError) Error() string {
+	return fmt.Sprintf("the store has lost entries that were in force: %d limits of keys, %d bans, "+
+		"%d modes of rules", e.Limits, e.Bans, e.Modes)
+}
+
+// listedNames is how many changes change.lua lists. An instance that has missed fewer reads all
+// only if the store has lost some.
+const listedNames = 1000
+
+// changes is the number of changes in a version; 0 if it has none.
+func changes(version string) int {
+	text, _, _ := strings.Cut(version, ":")
+	n, _ := strconv.Atoi(text)
+	return n
 }
 
 // Refresh reads the changes of the overrides at once.
@@ -52,6 +96,12 @@ func (t *Table) look(ctx context.Context, also Also) error {
 	if err != nil {
 		t.tell(nil)
 		return redisscript.Explain("overrides: read", err, nil)
+	}
+	if n.all && changes(n.version) < changes(t.version)+listedNames {
+		lost := t.loaded.inForceAt(time.Now().Add(clocksDiffer), n.fields)
+		if lost != (Counts{}) {
+			t.report(&LostError{lost})
+		}
 	}
 	t.tell(t.loaded.apply(n, t.report))
 	t.version = n.version // last: after a panic, the news are read again

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/internal/eventually"
 	"github.com/headgate/headgate/internal/redistest"
 )
@@ -34,13 +36,13 @@ rules:
 
 var outageKinds = []string{"limits", "permits", "both", "tokens", "held", "queued"}
 
-// What requests of each kind of rule get while Redis is stopped or gone, by policy: four at once
+// What requests of each kind of rule get while Redis is stopped, gone or late, by policy: four at once
 // under a limit of 4, of which this instance has a half. The client of Redis would wait a minute.
 func TestOutage(t *testing.T) {
 	usual := fallbackTimeout
 	fallbackTimeout = 50 * time.Millisecond
 	defer func() { fallbackTimeout = usual }()
-	for _, fault := range []string{"stopped", "killed"} {
+	for _, fault := range []string{"stopped", "killed", "late"} {
 		for policy, want := range map[string]string{
 			"open": "200 200 200 200", "share": "200 200 429 429", "closed": "503 503 503 503",
 		} {
@@ -52,8 +54,17 @@ func TestOutage(t *testing.T) {
 func testOutage(t *testing.T, fault, policy, want string) {
 	t.Helper()
 	redis := redistest.Start(t)
-	s := newTestServer(t, fmt.Sprintf(outageRules, redis.Addr, policy), new(buffer))
+	proxy := redistest.StartProxy(t, redis.Addr)
+	address := map[string]string{"late": proxy.Addr}[fault]
+	text := fmt.Sprintf(outageRules, cmp.Or(address, redis.Addr), policy)
+	var log buffer
+	s := newTestServer(t, text, &log)
 	go s.watchStore(t.Context())
+	go s.followOthers(t.Context())
+	ban := rules.Override{Rule: "api", Key: "k", Ban: true}
+	if err := s.overrides.Put(t.Context(), ban); err != nil {
+		t.Fatal(err)
+	}
 	o := outage{s: s, app: make(chan struct{}, 4), answer: make(chan struct{})}
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		o.app <- struct{}{}
@@ -66,11 +77,15 @@ func testOutage(t *testing.T, fault, policy, want string) {
 	}
 	o.redisDecides(t)
 	var back func()
-	if fault == "stopped" {
+	switch fault {
+	case "stopped":
 		signal := func(to syscall.Signal) { _ = syscall.Kill(redis.Pid, to) }
 		signal(syscall.SIGSTOP)
 		back = func() { signal(syscall.SIGCONT) }
-	} else {
+	case "late": // more than the budget, and less than a ping may take
+		proxy.Delay(200 * time.Millisecond)
+		back = proxy.Heal
+	default:
 		redis.Stop()
 		_, port, _ := strings.Cut(redis.Addr, ":")
 		back = func() { redistest.Start(t, "--port", port) }
@@ -98,6 +113,15 @@ func testOutage(t *testing.T, fault, policy, want string) {
 	back()
 	o.redisDecides(t)
 	eventually.Equal(t, "store_up", func() float64 { return o.metric(t, "headgate_store_up") }, 1)
+	const bans = `headgate_overrides{kind="ban"}`
+	if fault == "killed" { // and comes back empty
+		eventually.Equal(t, bans, func() float64 { return o.metric(t, bans) }, 0)
+		if n := strings.Count(log.String(), " 1 bans, 0 modes"); n != 1 {
+			t.Errorf("%d lines say that the ban is lost:\n%s", n, log.String())
+		}
+	} else if n := o.metric(t, bans); n != 1 {
+		t.Errorf("%v bans", n)
+	}
 	if policy == "closed" {
 		return
 	}
@@ -174,7 +198,7 @@ func (o *outage) post(t *testing.T, path, body string) (status, text string) {
 func (o *outage) metric(t *testing.T, name string) float64 {
 	t.Helper()
 	_, text := answerOf(t, o.s.http(), http.MethodGet, "/metrics")
-	found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(text)
+	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\S+)$`).FindStringSubmatch(text)
 	if found == nil {
 		t.Fatalf("there is no %s", name)
 	}

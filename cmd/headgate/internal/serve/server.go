@@ -167,6 +167,10 @@ func (s *server) openOverrides() *overrides.Table {
 		return overrides.NewMemory()
 	}
 	return overrides.NewRedis(s.stores.redis, s.stores.box, func(err error) {
+		if _, lost := errors.AsType[*overrides.LostError](err); lost {
+			s.log.Warn("overrides: " + err.Error() + "; put them again")
+			return
+		}
 		s.log.Error("overrides: read failed; the current ones stay in force", "error", err)
 	})
 }
@@ -285,7 +289,7 @@ func (s *server) openClearStores() (*stores, error) {
 }
 
 func (s *server) registerStore() {
-	m := metrics.Store{Up: s.storeUp.Load}
+	m := metrics.Store{Up: s.decides}
 	if s.stores.fallback != nil {
 		m.Fallback = s.stores.fallback.Stats
 	}
@@ -296,6 +300,13 @@ func (s *server) registerStore() {
 		m.Keys = memory.Keys
 	}
 	s.metrics.RegisterStore(m)
+	s.metrics.Register(metrics.Overrides(s.overrides.Count))
+}
+
+// decides reports whether the store answers, and no circuit is open.
+func (s *server) decides() bool {
+	f := s.stores.fallback
+	return s.storeUp.Load() && (f == nil || !f.Stats().Degraded)
 }
 
 // How often the store is asked whether it answers, and for how long.
