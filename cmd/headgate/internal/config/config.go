@@ -74,6 +74,7 @@ type API struct {
 type Options struct {
 	Runtime      *Runtime                    // the directories of envoyproxy/ratelimit; nil: none
 	MergeDomains bool                        // a domain may be in several files
+	Store        string                      // of a flag, which the file's does not replace
 	NoProxy      bool                        // no request is passed on: statuses stay unknown
 	Env          func(string) (string, bool) // for ${VAR}; nil: os.LookupEnv
 	Now          time.Time                   // for what has expired; zero: the current time
@@ -103,6 +104,7 @@ func parse(files []file, o Options) (*Config, error) {
 	}
 	l := loader{
 		env: o.Env, now: o.Now, mergeDomains: o.MergeDomains, noProxy: o.NoProxy,
+		store: o.Store,
 		config: &Config{Hash: hash(files)},
 		set:    map[string]Place{},
 		named:  map[string]Place{},

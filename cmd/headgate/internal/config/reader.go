@@ -32,6 +32,7 @@ type loader struct {
 
 	mergeDomains bool
 	noProxy      bool
+	store        string // of a flag
 
 	set    map[string]Place // the scalars that were given, by field
 	named  map[string]Place // the rules, by name

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,6 +47,7 @@ func (l *loader) warnRule(r *rules.Rule, at origin) {
 			l.warnAt(at.Place, at.field, fmt.Sprintf(
 				"limit %s is given twice: each request is charged twice", limit.Named("")))
 		}
+		l.warnMemory(limit, at)
 		if r.Cost.Fixed > limit.Capacity() {
 			l.warnAt(at.Place, at.field, fmt.Sprintf(
 				"a cost of %d never fits limit %s: every request is denied",
@@ -60,6 +62,17 @@ func (l *loader) warnRule(r *rules.Rule, at origin) {
 	}
 	if r.Permits > 0 {
 		l.warnHeadroom(r, at, 1, r.Permits, count(int(r.Permits), "permit"))
+	}
+}
+
+// warnMemory notes a quota that a restart gives again.
+func (l *loader) warnMemory(limit headgate.Limit, at origin) {
+	store := cmp.Or(l.store, l.config.Store, "memory:")
+	if limit.Algorithm() == headgate.AlgorithmCalendarWindow &&
+		strings.TrimSuffix(store, ":") == "memory" {
+		l.warnAt(at.Place, at.field, fmt.Sprintf("limit %s begins again when the server "+
+			"restarts; want store: redis://HOST, and a Redis that keeps its data on disk",
+			limit.Named("")))
 	}
 }
 

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -28,10 +29,11 @@ func (s *server) load() (*config.Config, error) {
 }
 
 func (s *server) loadOptions() config.Options {
-	o := config.Options{NoProxy: len(s.o.Proxies) == 0}
+	o := config.Options{NoProxy: len(s.o.Proxies) == 0, Store: s.o.Store}
 	if s.env == nil {
 		return o
 	}
+	o.Store = cmp.Or(o.Store, "redis:") // of its variables
 	o.MergeDomains = s.env.MergeDomains
 	// The default directory need not exist where files are given.
 	if s.env.IsSet("RUNTIME_ROOT") || len(s.o.Files) == 0 {
