@@ -55,6 +55,9 @@ var (
 	// errUncounted stands for an error that says nothing about the store.
 	errUncounted = errors.New("not counted")
 
+	// errSilent is reported to the circuit if the caller left before the store has answered.
+	errSilent = errors.New("no answer before the caller left")
+
 	// errBadState is reported to the circuit for an error of one key: the store has answered.
 	errBadState = errors.New("bad state")
 )
@@ -106,11 +109,25 @@ func (c *circuit) do(ctx context.Context, call func(context.Context) error) erro
 	return err
 }
 
+// budget is the time for a call. A caller with an earlier deadline keeps a quarter of its time for
+// the answer. If its deadline is too near to tell a late store from a good one, it ends the call.
+func (c *circuit) budget(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return c.timeout
+	}
+	return min(c.timeout, max(time.Until(deadline)/4*3, c.leastWait()))
+}
+
+// leastWait is how long the store must be silent before that counts as a failure.
+func (c *circuit) leastWait() time.Duration { return c.timeout / 10 }
+
 // attempt runs call within the time budget. It also returns what counts for the breaker.
 func (c *circuit) attempt(
 	ctx context.Context, call func(context.Context) error,
 ) (counted, err error) {
-	within, cancel := context.WithTimeout(ctx, c.timeout)
+	budget := c.budget(ctx)
+	within, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	counted = errExited // unless call returns
 	defer func() { c.note(counted) }()
@@ -118,12 +135,21 @@ func (c *circuit) attempt(
 	counted = err
 	switch {
 	case err == nil:
+	case ctx.Err() != nil && c.waited(ctx, within, budget):
+		counted = errSilent
 	case callersError(ctx, err) != nil || busy(err):
 		counted = errUncounted
 	case errors.Is(err, headgate.ErrBadState):
 		counted = errBadState
 	}
 	return counted, err
+}
+
+// waited reports whether a call that has just ended waited for long enough to count.
+func (c *circuit) waited(ctx, within context.Context, budget time.Duration) bool {
+	end, _ := within.Deadline()
+	callers, ok := ctx.Deadline() // before the end of the budget: it was too near
+	return !(ok && callers.Equal(end)) && budget-time.Until(end) >= c.leastWait()
 }
 
 // callersError returns the error that concerns only the caller: the end of its context, or an error

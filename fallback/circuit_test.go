@@ -172,10 +172,10 @@ func TestWhatIsNoFailure(t *testing.T) {
 			t.Errorf("input that the store refuses: %v", err)
 		}
 		b.how.Store(hangs)
-		ctx, cancel := context.WithTimeout(t.Context(), 49*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Millisecond)
 		defer cancel()
 		if _, err := s.Take(ctx, r); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a deadline before the end of the budget: %v", err)
+			t.Errorf("a deadline that no store could meet: %v", err)
 		}
 		gone, leave := context.WithCancel(t.Context())
 		leave()
@@ -187,6 +187,49 @@ func TestWhatIsNoFailure(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+}
+
+// While the store is silent, the mode decides before the deadline of a caller. A caller that leaves
+// counts as a failure, too, once it has waited for a tenth of the budget.
+func TestCallersThatAreLessPatientThanTheBudget(t *testing.T) {
+	for _, c := range []struct{ deadline, leaves, answered time.Duration }{
+		{10 * time.Millisecond, 0, 7500 * time.Microsecond},
+		{20 * time.Millisecond, 0, 15 * time.Millisecond},
+		{49 * time.Millisecond, 0, 36750 * time.Microsecond},
+		{60 * time.Millisecond, 0, 45 * time.Millisecond},
+		{time.Minute, 0, 50 * time.Millisecond},
+		{0, 5 * time.Millisecond, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBreakable()
+			s := newStore(t, b, fallback.Options{Mode: fallback.Open})
+			b.how.Store(hangs)
+			for range 5 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if c.deadline > 0 {
+					ctx, cancel = context.WithTimeout(ctx, c.deadline)
+				}
+				if c.leaves > 0 {
+					time.AfterFunc(c.leaves, cancel)
+				}
+				start := time.Now()
+				d, err := s.Take(ctx, request("1/h"))
+				switch took := time.Since(start); {
+				case c.leaves > 0 && !errors.Is(err, context.Canceled):
+					t.Errorf("%+v: %+v, %v", c, d, err)
+				case c.leaves == 0 && (err != nil || !d.Degraded() || took != c.answered):
+					t.Errorf("%+v: %+v, %v after %s", c, d, err, took)
+				}
+				cancel()
+			}
+			if got := s.Stats(); got.Failures != 5 || !got.Degraded {
+				t.Errorf("%+v: %+v; want 5 failures", c, got)
+			}
+			if d := take(t, s, request("1/h")); !d.Degraded() {
+				t.Errorf("%+v: %+v", c, d)
+			}
+		})
+	}
 }
 
 // A request that was rejected because too many wait is decided without the store. It neither opens

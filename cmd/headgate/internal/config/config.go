@@ -21,6 +21,7 @@ type Config struct {
 	Store          string         // the URL of the store; empty: memory:
 	KeySecret      string         // of hashed keys; empty: Redis holds the keys
 	WhenStoreFails Policy         // empty: not given
+	StoreTimeout   time.Duration  // after which WhenStoreFails decides; 0: not given
 	Instances      int            // that share the store; 0: not given
 	Trust          []netip.Prefix // proxies whose X-Forwarded-For counts
 	Listen         Listen
@@ -104,7 +105,7 @@ func parse(files []file, o Options) (*Config, error) {
 	}
 	l := loader{
 		env: o.Env, now: o.Now, mergeDomains: o.MergeDomains, noProxy: o.NoProxy,
-		store: o.Store,
+		store:  o.Store,
 		config: &Config{Hash: hash(files)},
 		set:    map[string]Place{},
 		named:  map[string]Place{},

@@ -18,6 +18,10 @@ func (c *Config) Report() string {
 	if c.KeySecret != "" {
 		b.WriteString("key_secret: Redis holds hashes instead of keys\n")
 	}
+	if c.StoreTimeout > 0 {
+		fmt.Fprintf(&b, "store_timeout: %s; gateways and clients need longer timeouts\n",
+			c.StoreTimeout)
+	}
 	b.WriteString(c.RuleLines())
 	for line := range strings.Lines(c.domains.String()) {
 		fmt.Fprintf(&b, "domain %s", line)

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -31,6 +32,7 @@ func (l *loader) file(f file) {
 		field{"store", r.store},
 		field{"key_secret", r.keySecret},
 		field{"when_store_fails", r.whenStoreFails},
+		field{"store_timeout", r.storeTimeout},
 		field{"instances", func(n *yaml.Node, path string) {
 			if v, ok := r.whole(n, path, 1, maxInstances); ok && r.once(n, path) {
 				r.config.Instances = int(v)
@@ -107,6 +109,21 @@ func (r *reader) whenStoreFails(n *yaml.Node, path string) {
 	default:
 		r.faultf(n, path, "%q is not a policy; want closed, open or share", text)
 	}
+}
+
+// The least and the longest store_timeout. Redis takes up to some milliseconds, and clients wait.
+const minStoreTimeout, maxStoreTimeout = 10 * time.Millisecond, 10 * time.Second
+
+func (r *reader) storeTimeout(n *yaml.Node, path string) {
+	text, ok := r.text(n, path)
+	if !ok || !r.once(n, path) {
+		return
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < minStoreTimeout || d > maxStoreTimeout {
+		r.faultf(n, path, "%q is not a timeout; want a time from 10ms to 10s, such as 100ms", text)
+	}
+	r.config.StoreTimeout = d
 }
 
 func (r *reader) trust(n *yaml.Node, path string) {

@@ -79,8 +79,9 @@ func apiSettings(c *config.Config) httpapi.Settings {
 // warnOfUnused logs the settings of c that have no effect, or no effect before a restart.
 func (s *server) warnOfUnused(c *config.Config) {
 	fallback := s.env == nil || s.o.Store != "" // else the variables name the store
-	if !fallback && (c.Store != "" || c.WhenStoreFails != "" || c.Instances != 0) {
-		s.log.Warn("store, when_store_fails and instances of the file have no effect: " +
+	if !fallback && (c.Store != "" || c.WhenStoreFails != "" || c.Instances != 0 ||
+		c.StoreTimeout != 0) {
+		s.log.Warn("store, when_store_fails, store_timeout and instances of the file have no effect: " +
 			"the REDIS_ variables name the Redis, and its errors are returned to the client")
 	}
 	if s.env != nil && c.Listen != (config.Listen{}) {
@@ -93,6 +94,7 @@ func (s *server) warnOfUnused(c *config.Config) {
 		{"store", s.env == nil && s.o.Store == "" && c.Store != s.first.Store},
 		{"key_secret", s.o.KeySecret == "" && c.KeySecret != s.first.KeySecret},
 		{"when_store_fails", fallback && c.WhenStoreFails != s.first.WhenStoreFails},
+		{"store_timeout", fallback && c.StoreTimeout != s.first.StoreTimeout},
 		{"instances", fallback && c.Instances != s.first.Instances},
 		{"listen", s.env == nil && c.Listen != s.first.Listen},
 		{"tls", c.TLS != s.first.TLS},

@@ -285,7 +285,7 @@ func (s *server) openClearStores() (*stores, error) {
 	if policy == "" && s.env == nil {
 		policy = config.Share
 	}
-	return openURL(url, policy, s.first.Instances, s.log)
+	return openURL(url, policy, s.first.Instances, s.first.StoreTimeout, s.log)
 }
 
 func (s *server) registerStore() {

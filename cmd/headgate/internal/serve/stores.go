@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,9 +49,10 @@ var fallbackTimeout = 100 * time.Millisecond
 const fallbackOpenTimeout = 300 * time.Millisecond
 
 // openURL opens the store at url. While it fails, policy decides; without a policy, the
-// caller gets its errors. instances is the least number that share the store; 0: unknown.
+// caller gets its errors. instances is the least number that share the store; 0: unknown. A decision
+// takes at most timeout; 0: fallbackTimeout.
 func openURL(
-	url string, policy config.Policy, instances int, log *slog.Logger,
+	url string, policy config.Policy, instances int, timeout time.Duration, log *slog.Logger,
 ) (*stores, error) {
 	opened, err := storeurl.Open(url)
 	if err != nil {
@@ -64,7 +66,7 @@ func openURL(
 		s.cached = s.bare
 		return s, nil
 	}
-	if err := s.addFallback(policy, instances, log); err != nil {
+	if err := s.addFallback(policy, instances, timeout, log); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -80,10 +82,12 @@ func (s *stores) cacheDenials() (err error) {
 }
 
 // addFallback puts the fallback of policy around the store.
-func (s *stores) addFallback(policy config.Policy, instances int, log *slog.Logger) error {
+func (s *stores) addFallback(
+	policy config.Policy, instances int, timeout time.Duration, log *slog.Logger,
+) error {
 	s.policy = policy
 	o := fallback.Options{
-		Timeout: fallbackTimeout, OpenTimeout: fallbackOpenTimeout,
+		Timeout: cmp.Or(timeout, fallbackTimeout), OpenTimeout: fallbackOpenTimeout,
 		OnChange: func(degraded bool, err error) {
 			switch {
 			case !degraded:

@@ -54,7 +54,7 @@ func testPolicy(t *testing.T, address string, policy config.Policy, allowed bool
 	t.Helper()
 	proxy := redistest.StartProxy(t, address)
 	var log buffer
-	s, err := openURL("redis://"+proxy.Addr+"?prefix="+string(policy), policy, 1,
+	s, err := openURL("redis://"+proxy.Addr+"?prefix="+string(policy), policy, 1, 0,
 		slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestTimeBudget(t *testing.T) {
 	proxy.Delay(time.Hour)
 	usual := fallbackTimeout
 	fallbackTimeout = 50 * time.Millisecond
-	s, err := openURL("redis://"+proxy.Addr+redistest.Patient, config.Open, 1, slog.New(slog.DiscardHandler))
+	s, err := openURL("redis://"+proxy.Addr+redistest.Patient, config.Open, 1, 0, slog.New(slog.DiscardHandler))
 	fallbackTimeout = usual
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestADamagedValueConcernsItsKey(t *testing.T) {
 	for _, policy := range []config.Policy{config.Closed, config.Open, config.Share} {
 		var log buffer
 		prefix := string(policy) + ":"
-		s, err := openURL("redis://"+redis.Addr+"?prefix="+prefix, policy, 2,
+		s, err := openURL("redis://"+redis.Addr+"?prefix="+prefix, policy, 2, 0,
 			slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
@@ -150,7 +150,7 @@ func TestShareOfAnInstanceThatStartsWithoutRedis(t *testing.T) {
 		{4, 25, "share", "the fallback decides"},
 	} {
 		var log buffer
-		s, err := openURL("redis://127.0.0.1:1", config.Share, c.instances,
+		s, err := openURL("redis://127.0.0.1:1", config.Share, c.instances, 0,
 			slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
@@ -173,7 +173,7 @@ func TestShareOfAnInstanceThatStartsWithoutRedis(t *testing.T) {
 // A forced charge of a key that was denied goes to the store, and not to the cache of denials.
 func TestForcedChargesPassTheCache(t *testing.T) {
 	t.Parallel()
-	s, err := openURL("redis://"+redistest.Start(t).Addr, config.Closed, 0, slog.New(slog.DiscardHandler))
+	s, err := openURL("redis://"+redistest.Start(t).Addr, config.Closed, 0, 0, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
