@@ -144,7 +144,7 @@ func TestEarlyReload(t *testing.T) {
 // The log says, in one order, which settings have no effect, and which have none before a restart.
 func TestSettingsWithoutEffect(t *testing.T) {
 	t.Parallel()
-	const ofStore = "store, when_store_fails and instances of the file have no effect"
+	const ofStore = "store, when_store_fails, store_timeout and instances of the file have no effect"
 	const ofListen = "listen of the file has no effect"
 	c := config.Config{
 		Store: "redis://127.0.0.1:2", WhenStoreFails: config.Open, Instances: 3,
