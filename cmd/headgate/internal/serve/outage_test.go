@@ -119,8 +119,15 @@ func testOutage(t *testing.T, fault, policy, want string) {
 		if n := strings.Count(log.String(), " 1 bans, 0 modes"); n != 1 {
 			t.Errorf("%d lines say that the ban is lost:\n%s", n, log.String())
 		}
-	} else if n := o.metric(t, bans); n != 1 {
-		t.Errorf("%v bans", n)
+	} else {
+		if n := o.metric(t, bans); n != 1 {
+			t.Errorf("%v bans", n)
+		}
+		const permits = "hg:{permits ip:192.0.2.1}:@permits" // also those that Redis granted too late
+		eventually.Equal(t, permits, func() string {
+			n, _ := redis.Do(t.Context(), "EXISTS", permits)
+			return n
+		}, "0")
 	}
 	if policy == "closed" {
 		return
