@@ -148,8 +148,9 @@ func (c *circuit) attempt(
 // waited reports whether a call that has just ended waited for long enough to count.
 func (c *circuit) waited(ctx, within context.Context, budget time.Duration) bool {
 	end, _ := within.Deadline()
-	callers, ok := ctx.Deadline() // before the end of the budget: it was too near
-	return !(ok && callers.Equal(end)) && budget-time.Until(end) >= c.leastWait()
+	callers, ok := ctx.Deadline()
+	tooNear := ok && callers.Equal(end) // before the end of the budget
+	return !tooNear && budget-time.Until(end) >= c.leastWait()
 }
 
 // callersError returns the error that concerns only the caller: the end of its context, or an error

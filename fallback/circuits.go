@@ -11,7 +11,7 @@ import (
 // circuits are a circuit for each server of the store, so that a server that fails does not keep
 // the others from deciding. A call that needs several servers has a circuit for just these.
 type circuits struct {
-	common *circuit                        // of the only server, or of calls whose server is not known
+	common *circuit                        // of the only server, or if it is not known
 	server func(key string) string         // the address; nil: there is one server
 	others *limitmap.Map[string, *circuit] // by addresses
 }

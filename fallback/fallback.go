@@ -59,8 +59,8 @@ type Options struct {
 	// Timeout is the time budget of the store for each decision. For a caller with an earlier
 	// deadline, the budget is three quarters of its time, but at least a tenth of Timeout. A caller
 	// that leaves before the budget ends gets the error of its context, and counts as a failure if
-	// it has waited for a tenth of Timeout. The store may have charged a call that it did not answer
-	// in time. Default: 50 ms.
+	// it has waited for a tenth of Timeout. The store may have charged a call that it did not
+	// answer in time. Default: 50 ms.
 	Timeout time.Duration
 
 	// Failures is how many failures in a row open the circuit. The same number within ten seconds

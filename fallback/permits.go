@@ -82,7 +82,7 @@ func (p *permitStore) RenewPermit(
 	why := p.circuits.of(r.Key).do(ctx, func(ctx context.Context) error {
 		held, err = p.permits.RenewPermit(ctx, r)
 		// After the answer: a permit that is released meanwhile is released in local first.
-		if known := p.renewLocal(r); known && !held && err == nil {
+		if known := p.renewLocal(ctx, r); known && !held && err == nil {
 			r.Limit = maxPermits
 			var d concurrency.Decision
 			d, err = p.permits.AcquirePermit(ctx, r)
@@ -96,16 +96,16 @@ func (p *permitStore) RenewPermit(
 	if err := callersError(ctx, why); err != nil {
 		return false, err
 	}
-	if p.renewLocal(r) {
+	if p.renewLocal(ctx, r) {
 		return true, nil
 	}
 	return false, &degradedError{why}
 }
 
 // renewLocal renews a permit of this process, and reports whether it is one.
-func (p *permitStore) renewLocal(r concurrency.Request) bool {
-	ofStore, _ := p.local.RenewPermit(context.Background(), r)
-	ours, _ := p.local.RenewPermit(context.Background(), ofMode(r))
+func (p *permitStore) renewLocal(ctx context.Context, r concurrency.Request) bool {
+	ofStore, _ := p.local.RenewPermit(ctx, r)
+	ours, _ := p.local.RenewPermit(ctx, ofMode(r))
 	return ofStore || ours
 }
 

@@ -89,62 +89,67 @@ func TestPermitsWithoutTheStore(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				permits, store, b := newPermits(t, m.options)
-				l, err := concurrency.New(permits, 3, 30*time.Second)
-				if err != nil {
-					t.Fatal(err)
-				}
 				b.how.Store(hangs)
 				start := time.Now()
-				var held []*concurrency.Permit
-				for range 4 {
-					p, d, err := l.Acquire(t.Context(), "k")
-					if (err != nil) != (m.granted == 0) || err != nil && !errors.Is(err, fallback.ErrDegraded) {
-						t.Fatalf("%+v, %v", d, err)
-					}
-					if p != nil {
-						held = append(held, p)
-					}
-				}
+				held := acquireFour(t, permits, m.granted)
 				if took := time.Since(start); took > 4*50*time.Millisecond {
 					t.Errorf("it took %s", took)
 				}
-				if len(held) != m.granted {
-					t.Fatalf("%d permits; want %d", len(held), m.granted)
-				}
-				if len(held) == 0 {
-					return
-				}
 				for range 4 { // an outage of two TTLs
 					time.Sleep(15 * time.Second)
-					for _, p := range held {
-						if err := p.Renew(t.Context()); err != nil {
-							t.Fatal(err)
-						}
-					}
+					each(t, held, (*concurrency.Permit).Renew)
 				}
-				if err := held[0].Release(t.Context()); err != nil {
-					t.Errorf("released during the outage: %v", err)
-				}
+				each(t, held[:m.granted/2], (*concurrency.Permit).Release)
 				b.how.Store(works)
 				time.Sleep(untilRetry)
-				for _, p := range held[1:] {
-					if err := p.Renew(t.Context()); err != nil {
-						t.Error(err)
-					}
+				held = held[m.granted/2:]
+				each(t, held, (*concurrency.Permit).Renew)
+				if n := inUse(t, store); n != int64(len(held)) {
+					t.Errorf("the store counts %d, want %d", n, len(held))
 				}
-				if n := inUse(t, store); n != int64(m.granted-1) {
-					t.Errorf("the store counts %d, want %d", n, m.granted-1)
-				}
-				for _, p := range held[1:] {
-					if err := p.Release(t.Context()); err != nil {
-						t.Error(err)
-					}
-				}
+				each(t, held, (*concurrency.Permit).Release)
 				if n := inUse(t, store); n != 0 {
 					t.Errorf("the store counts %d after all were released", n)
 				}
 			})
 		})
+	}
+}
+
+// acquireFour asks for four of three permits, of which so many are granted. If none is, each call
+// is an error.
+func acquireFour(
+	t *testing.T, permits concurrency.Store, granted int,
+) (held []*concurrency.Permit) {
+	t.Helper()
+	l, err := concurrency.New(permits, 3, 30*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		p, d, err := l.Acquire(t.Context(), "k")
+		if errors.Is(err, fallback.ErrDegraded) != (granted == 0) {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		if p != nil {
+			held = append(held, p)
+		}
+	}
+	if len(held) != granted {
+		t.Fatalf("%d permits; want %d", len(held), granted)
+	}
+	return held
+}
+
+func each(
+	t *testing.T, permits []*concurrency.Permit,
+	do func(*concurrency.Permit, context.Context) error,
+) {
+	t.Helper()
+	for _, p := range permits {
+		if err := do(p, t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -76,41 +76,47 @@ func TestOneServerOfAClusterFails(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			permits := f.Permits(s)
-			limit := parse(t, "1000000/h")
-			first := headgate.Request{Key: "k", Limit: limit, Cost: 1}
+			r := headgate.Request{Key: "k", Limit: parse(t, "1000000/h"), Cost: 1}
 			eventually.True(t, "the servers are known", func() bool {
-				return !take(t, f, first).Degraded() && s.Servers()("k") != ""
+				return !take(t, f, r).Degraded() && s.Servers()("k") != ""
 			})
 			fail(cluster.Servers[0])
-			late := 0 // decisions of living servers, on a busy machine
+			isDead := func(key string) bool { return s.Servers()(key) == cluster.Addrs[0] }
+			wrong := 0 // on a busy machine, a living server can be late
 			for i := range 300 {
-				key := strconv.Itoa(i)
-				isDead := s.Servers()(key) == cluster.Addrs[0]
-				r := first
-				r.Key = key
-				if d := take(t, f, r); d.Degraded() != isDead {
-					late++
-				}
-				p, err := permits.AcquirePermit(t.Context(), concurrency.Request{
-					Key: key, ID: concurrency.PermitID{1}, Limit: 1, TTL: time.Hour,
-				})
-				if err != nil || !p.Allowed() {
-					t.Fatalf("%+v, %v", p, err)
-				}
-				rs := []headgate.Request{r, {Key: key + "x", Limit: limit, Cost: 1}}
-				ds := make([]headgate.Decision, 2)
-				if err := f.TakeAll(t.Context(), rs, ds); err != nil {
-					t.Fatal(err)
-				}
-				isDead = isDead || s.Servers()(key+"x") == cluster.Addrs[0]
-				if ds[0].Degraded() != isDead {
-					late++
-				}
+				wrong += decideThrice(t, f, s, strconv.Itoa(i), isDead)
 			}
-			if late > 30 || !f.Stats().Degraded {
-				t.Errorf("%d of 600 decisions by the wrong one, %+v", late, f.Stats())
+			if wrong > 30 || !f.Stats().Degraded {
+				t.Errorf("%d of 600 decisions by the wrong one, %+v", wrong, f.Stats())
 			}
 		})
 	}
+}
+
+// decideThrice asks about a key, its permit, and the key together with another one. It returns how
+// often the fallback decided in place of a server that lives, or the other way round.
+func decideThrice(
+	t *testing.T, f *fallback.Store, s *redisstore.Store, key string, isDead func(string) bool,
+) (wrong int) {
+	t.Helper()
+	r := headgate.Request{Key: key, Limit: parse(t, "1000000/h"), Cost: 1}
+	if take(t, f, r).Degraded() != isDead(key) {
+		wrong++
+	}
+	d, err := f.Permits(s).AcquirePermit(t.Context(), concurrency.Request{
+		Key: key, ID: concurrency.PermitID{1}, Limit: 1, TTL: time.Hour,
+	})
+	if err != nil || !d.Allowed() {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	other := r
+	other.Key += "x"
+	ds := make([]headgate.Decision, 2)
+	if err := f.TakeAll(t.Context(), []headgate.Request{r, other}, ds); err != nil {
+		t.Fatal(err)
+	}
+	if ds[0].Degraded() != (isDead(key) || isDead(other.Key)) {
+		wrong++
+	}
+	return wrong
 }

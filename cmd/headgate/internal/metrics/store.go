@@ -22,7 +22,8 @@ func (m *Metrics) RegisterStore(s Store) {
 	counter := func(name, help string, value func() float64) {
 		m.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value))
 	}
-	gauge("headgate_store_up", "1 if the store decides, 0 while it does not answer, or a circuit is open.",
+	gauge("headgate_store_up",
+		"1 if the store decides, 0 while it does not answer, or a circuit is open.",
 		func() float64 { return number(s.Up()) })
 	if s.Fallback != nil {
 		gauge("headgate_breaker_state", "1 while a circuit to the store is open, 0 otherwise.",

@@ -67,7 +67,7 @@ func isOverride(name string) bool {
 }
 
 // kind returns what e counts as. The zero entry, of a bad value, does not count.
-func (e *entry) kind(name string) kind {
+func (e *entry) kind() kind {
 	switch {
 	case e.Ban:
 		return aBan

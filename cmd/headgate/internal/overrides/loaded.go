@@ -95,7 +95,7 @@ func (l *loaded) set(name, value string) (*Reset, error) {
 		delete(l.fields, name)
 	} else {
 		e, err = parse(name, value)
-		l.fields[name] = field{value, e.Until, e.kind(name)}
+		l.fields[name] = field{value, e.Until, e.kind()}
 	}
 	inForce := value != "" && err == nil
 	switch {

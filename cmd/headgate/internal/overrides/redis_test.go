@@ -400,7 +400,7 @@ func TestLostEntries(t *testing.T) {
 			t.Errorf("in force: %+v", reader.Count())
 		}
 		flush()
-		lost := "the store has lost entries that were in force: 1 limits of keys, 1 bans, 1 modes of rules"
+		lost := "the store has lost what was in force: 1 limits of keys, 1 bans, 1 modes of rules"
 		if again {
 			put(t, operator, ban)
 			lost = strings.Replace(lost, "1 bans", "0 bans", 1)

@@ -67,7 +67,7 @@ type LostError struct{ Counts }
 
 // Error returns the numbers.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("the store has lost entries that were in force: %d limits of keys, %d bans, "+
+	return fmt.Sprintf("the store has lost what was in force: %d limits of keys, %d bans, "+
 		"%d modes of rules", e.Limits, e.Bans, e.Modes)
 }
 
