@@ -24,6 +24,7 @@ func TestWarnings(t *testing.T) {
 func TestReport(t *testing.T) {
 	at := tree(t, map[string]string{
 		"rules.yaml": `
+store_timeout: 250ms
 rules:
   - {name: all, limits: 1000/s}
   - name: login
@@ -49,6 +50,7 @@ overrides:
 	}
 	const want = `file edge.yaml
 file rules.yaml
+store_timeout: 250ms; gateways and clients need longer timeouts
 rule all: 1000/s without a key
 rule login: 5/m, 900/h for each ip/48, header:X-Key of POST or PUT x.org /login` +
 		`, cost response:Used, shadow

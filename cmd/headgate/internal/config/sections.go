@@ -111,16 +111,13 @@ func (r *reader) whenStoreFails(n *yaml.Node, path string) {
 	}
 }
 
-// The least and the longest store_timeout. Redis takes up to some milliseconds, and clients wait.
-const minStoreTimeout, maxStoreTimeout = 10 * time.Millisecond, 10 * time.Second
-
 func (r *reader) storeTimeout(n *yaml.Node, path string) {
 	text, ok := r.text(n, path)
 	if !ok || !r.once(n, path) {
 		return
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil || d < minStoreTimeout || d > maxStoreTimeout {
+	if err != nil || d < 10*time.Millisecond || d > 10*time.Second {
 		r.faultf(n, path, "%q is not a timeout; want a time from 10ms to 10s, such as 100ms", text)
 	}
 	r.config.StoreTimeout = d

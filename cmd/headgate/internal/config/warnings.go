@@ -22,12 +22,6 @@ func (l *loader) warn() {
 		l.config.WhenStoreFails != Share {
 		l.warnAt(at, "instances", "has no effect; want when_store_fails: share")
 	}
-	if at, given := l.set["store_timeout"]; given && l.config.StoreTimeout > clientTimeout &&
-		!strings.Contains(cmp.Or(l.store, l.config.Store), "read_timeout") {
-		l.warnAt(at, "store_timeout", fmt.Sprintf("the client of Redis waits for %s; want "+
-			"read_timeout=%[2]s&dial_timeout=%[2]s in the URL of the store", clientTimeout,
-			l.config.StoreTimeout))
-	}
 	if at, given := l.set["listen.http"]; given && len(l.config.API.Tokens) == 0 &&
 		l.config.Listen.HTTP != "off" && !loopback.IsHost(l.config.Listen.HTTP) {
 		l.warnAt(at, "listen.http", "every host that can connect to "+l.config.Listen.HTTP+
@@ -35,9 +29,6 @@ func (l *loader) warn() {
 			"a loopback address")
 	}
 }
-
-// clientTimeout is that of a Redis client of redisstore.Open.
-const clientTimeout = 400 * time.Millisecond
 
 func (l *loader) warnRule(r *rules.Rule, at origin) {
 	if path, found := strings.CutSuffix(r.Match.Path, "/"); found && path != "" &&

@@ -12,6 +12,8 @@ type Store struct {
 	Fallback func() fallback.Stats   // nil: none
 	Redis    func() redisstore.Stats // nil: in memory
 	Keys     func() int              // nil: not in memory
+
+	Overrides func() map[string]int // in force, by kind
 }
 
 // RegisterStore adds the metrics of the store.
@@ -25,6 +27,12 @@ func (m *Metrics) RegisterStore(s Store) {
 	gauge("headgate_store_up",
 		"1 if the store decides, 0 while it does not answer, or a circuit is open.",
 		func() float64 { return number(s.Up()) })
+	for kind := range s.Overrides() {
+		m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "headgate_overrides", ConstLabels: prometheus.Labels{"kind": kind},
+			Help: "What was put at run time and is in force: limits of keys, bans, modes of rules.",
+		}, func() float64 { return float64(s.Overrides()[kind]) }))
+	}
 	if s.Fallback != nil {
 		gauge("headgate_breaker_state", "1 while a circuit to the store is open, 0 otherwise.",
 			func() float64 { return number(s.Fallback().Degraded) })

@@ -66,17 +66,17 @@ func isOverride(name string) bool {
 	return strings.Contains(name, " ") && !strings.HasPrefix(name, resetMark)
 }
 
-// kind returns what e counts as. The zero entry, of a bad value, does not count.
-func (e *entry) kind() kind {
+// kind returns what e counts as: nothing for a reset, and for the zero entry of a bad value.
+func (e *entry) kind() string {
 	switch {
 	case e.Ban:
-		return aBan
+		return "ban"
 	case len(e.Limits) > 0:
-		return aRaise
+		return "limits"
 	case e.Mode != "":
-		return aMode
+		return "mode"
 	}
-	return uncounted
+	return ""
 }
 
 // override returns the override that e is.

@@ -24,37 +24,20 @@ type loaded struct {
 type field struct {
 	value string
 	end   time.Time // zero: none
-	kind  kind
-}
-
-// kind is what a field is in a [Counts].
-type kind int
-
-const (
-	uncounted kind = iota // a reset, or a bad entry
-	aRaise
-	aBan
-	aMode
-)
-
-// Counts are numbers of entries that are in force.
-type Counts struct {
-	Limits int // overrides with other limits
-	Bans   int
-	Modes  int
+	kind  string    // of [Table.Count]; empty: it does not count
 }
 
 // inForceAt counts the entries that have not ended by a time, except those named in others.
-func (l *loaded) inForceAt(by time.Time, others map[string]string) (n Counts) {
+func (l *loaded) inForceAt(by time.Time, others map[string]string) map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var kinds [aMode + 1]int
+	n := map[string]int{"limits": 0, "ban": 0, "mode": 0}
 	for name, f := range l.fields {
-		if (f.end.IsZero() || by.Before(f.end)) && others[name] == "" {
-			kinds[f.kind]++
+		if f.kind != "" && (f.end.IsZero() || by.Before(f.end)) && others[name] == "" {
+			n[f.kind]++
 		}
 	}
-	return Counts{Limits: kinds[aRaise], Bans: kinds[aBan], Modes: kinds[aMode]}
+	return n
 }
 
 func newLoaded() *loaded { return &loaded{fields: map[string]field{}, modes: map[string]Mode{}} }

@@ -115,8 +115,8 @@ func (t *Table) List() (file, put []rules.Override) {
 	return t.file.Load().valid(now), t.loaded.valid(now)
 }
 
-// Count counts what was put and is in force: of overrides, and of modes.
-func (t *Table) Count() Counts { return t.loaded.inForceAt(time.Now(), nil) }
+// Count counts what was put and is in force by its kind: limits, ban or mode.
+func (t *Table) Count() map[string]int { return t.loaded.inForceAt(time.Now(), nil) }
 
 // Put keeps o instead of the override of the same rule and key. The limits of o get the names of
 // the rule. It returns a headgate.InvalidError if o or one more override is not accepted.

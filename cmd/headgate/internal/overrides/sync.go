@@ -63,12 +63,12 @@ func (t *Table) deleteEnded(ctx context.Context) {
 
 // LostError is reported when the store has lost entries that are in force, as a Redis that starts
 // empty does. They end then: another instance, or an operator, may have deleted them meanwhile.
-type LostError struct{ Counts }
+type LostError map[string]int
 
 // Error returns the numbers.
-func (e *LostError) Error() string {
+func (e LostError) Error() string {
 	return fmt.Sprintf("the store has lost what was in force: %d limits of keys, %d bans, "+
-		"%d modes of rules", e.Limits, e.Bans, e.Modes)
+		"%d modes of rules", e["limits"], e["ban"], e["mode"])
 }
 
 // listedNames is how many changes change.lua lists. An instance that has missed fewer reads all
@@ -99,8 +99,8 @@ func (t *Table) look(ctx context.Context, also Also) error {
 	}
 	if n.all && changes(n.version) < changes(t.version)+listedNames {
 		lost := t.loaded.inForceAt(time.Now().Add(clocksDiffer), n.fields)
-		if lost != (Counts{}) {
-			t.report(&LostError{lost})
+		if lost["limits"]+lost["ban"]+lost["mode"] > 0 {
+			t.report(LostError(lost))
 		}
 	}
 	t.tell(t.loaded.apply(n, t.report))

@@ -167,7 +167,7 @@ func (s *server) openOverrides() *overrides.Table {
 		return overrides.NewMemory()
 	}
 	return overrides.NewRedis(s.stores.redis, s.stores.box, func(err error) {
-		if _, lost := errors.AsType[*overrides.LostError](err); lost {
+		if _, lost := errors.AsType[overrides.LostError](err); lost {
 			s.log.Warn("overrides: " + err.Error() + "; put them again")
 			return
 		}
@@ -289,7 +289,7 @@ func (s *server) openClearStores() (*stores, error) {
 }
 
 func (s *server) registerStore() {
-	m := metrics.Store{Up: s.decides}
+	m := metrics.Store{Up: s.decides, Overrides: s.overrides.Count}
 	if s.stores.fallback != nil {
 		m.Fallback = s.stores.fallback.Stats
 	}
@@ -300,7 +300,6 @@ func (s *server) registerStore() {
 		m.Keys = memory.Keys
 	}
 	s.metrics.RegisterStore(m)
-	s.metrics.Register(metrics.Overrides(s.overrides.Count))
 }
 
 // decides reports whether the store answers, and no circuit is open.

@@ -82,10 +82,8 @@ func testPolicy(t *testing.T, address string, policy config.Policy, allowed bool
 func TestTimeBudget(t *testing.T) {
 	proxy := redistest.StartProxy(t, redistest.Start(t).Addr)
 	proxy.Delay(time.Hour)
-	usual := fallbackTimeout
-	fallbackTimeout = 50 * time.Millisecond
-	s, err := openURL("redis://"+proxy.Addr+redistest.Patient, config.Open, 1, 0, slog.New(slog.DiscardHandler))
-	fallbackTimeout = usual
+	s, err := openURL("redis://"+proxy.Addr+redistest.Patient, config.Open, 1, 50*time.Millisecond,
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
