@@ -62,7 +62,7 @@ rule late: 9000/m without a key` +
 override of all for all: 9/s burst 20 until 2027-01-01T00:00:00Z
 override of work for ip:192.0.2.*: ban
 domain d.k: unit=DAY requests_per_unit=7, shadow_mode: false, quota_mode: false
-warning: rules.yaml:10: rules[2]: a cost of 10 never fits limit 9/m: every request is denied
+warning: rules.yaml:11: rules[2]: a cost of 10 never fits limit 9/m: every request is denied
 valid: 2 files, 5 rules, 2 overrides, 1 domain, 1 warning
 `
 	got := c.Report()
