@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,7 @@ func (e *degradedError) Unwrap() []error {
 // circuit calls a store within a time budget, until it fails too often.
 type circuit struct {
 	servers     string // for messages; empty: the only one
+	several     bool   // it has several servers
 	breaker     *gobreaker.TwoStepCircuitBreaker[struct{}]
 	timeout     time.Duration
 	openTimeout time.Duration
@@ -68,7 +70,8 @@ const interval = 10 * time.Second
 func newCircuit(o Options, servers string) *circuit {
 	limit := uint32(min(o.Failures, 1<<30))
 	return &circuit{
-		servers: servers, timeout: o.Timeout, openTimeout: o.OpenTimeout, onChange: o.OnChange,
+		servers: servers, several: strings.Contains(servers, separator),
+		timeout: o.Timeout, openTimeout: o.OpenTimeout, onChange: o.OnChange,
 		breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 			Interval:     interval,
 			BucketPeriod: time.Second,

@@ -1,6 +1,7 @@
 package fallback
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -15,6 +16,8 @@ type circuits struct {
 	server func(key string) string         // the address; nil: there is one server
 	others *limitmap.Map[string, *circuit] // by addresses
 }
+
+const separator = ", " // of the servers of a circuit
 
 const maxCircuits = 1000 // further calls share the common one
 
@@ -47,7 +50,7 @@ func (c *circuits) ofAll(rs []headgate.Request) *circuit {
 		servers[i] = c.server(rs[i].Key)
 	}
 	slices.Sort(servers)
-	return c.named(strings.Join(slices.Compact(servers), ", "))
+	return c.named(strings.Join(slices.Compact(servers), separator))
 }
 
 func (c *circuits) named(servers string) *circuit {
@@ -57,6 +60,58 @@ func (c *circuits) named(servers string) *circuit {
 		}
 	}
 	return c.common
+}
+
+// takeByServer decides the requests of each server by themselves: the circuit of them all is open,
+// and those that answer must go on to limit. If one denies, what was taken before is refunded, and
+// the rest is not charged.
+func (s *Store) takeByServer(
+	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
+) error {
+	byCircuit, order := map[*circuit][]int{}, []*circuit{}
+	for i := range rs {
+		c := s.circuits.of(rs[i].Key)
+		if byCircuit[c] == nil {
+			order = append(order, c)
+		}
+		byCircuit[c] = append(byCircuit[c], i)
+	}
+	denied := false
+	var taken []headgate.Request
+	for _, c := range order {
+		var own []headgate.Request
+		for _, i := range byCircuit[c] {
+			r := rs[i]
+			if denied && r.Cost > 0 && !r.Force {
+				r.Cost, r.Headroom = 0, 0
+			}
+			own = append(own, r)
+		}
+		decisions := make([]headgate.Decision, len(own))
+		err := s.TakeAll(ctx, own, decisions)
+		if err == nil && headgate.Granted(own, decisions) {
+			taken = append(taken, own...)
+		} else if !denied {
+			denied = true
+			s.refund(context.WithoutCancel(ctx), taken)
+		}
+		if err != nil {
+			return err
+		}
+		for j, i := range byCircuit[c] {
+			ds[i] = decisions[j]
+		}
+	}
+	return nil
+}
+
+// refund gives back what was taken and could have been denied.
+func (s *Store) refund(ctx context.Context, taken []headgate.Request) {
+	for _, r := range taken {
+		if r.Cost > 0 && !r.Force {
+			_, _ = s.Take(ctx, r.Refund(r.Cost)) // if it fails, the cost stays charged
+		}
+	}
 }
 
 // Stats are counts since a [Store] was made.

@@ -41,7 +41,8 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 }
 
 // TakeAll implements headgate.Store. Either the store decides all requests, or all are decided
-// without the store, as in Take.
+// without the store, as in Take. If the keys are on several servers of which one keeps failing, each
+// server decides the requests of its own keys, or the mode does so in its place.
 func (s *Store) TakeAll(
 	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
 ) error {
@@ -49,7 +50,11 @@ func (s *Store) TakeAll(
 		return err
 	}
 	c := s.circuits.ofAll(rs)
-	why := c.do(ctx, func(ctx context.Context) error { return s.store.TakeAll(ctx, rs, ds) })
+	asked := false
+	why := c.do(ctx, func(ctx context.Context) error {
+		asked = true
+		return s.store.TakeAll(ctx, rs, ds)
+	})
 	if why == nil {
 		granted := headgate.Granted(rs, ds)
 		for i := range rs {
@@ -61,6 +66,9 @@ func (s *Store) TakeAll(
 	}
 	if err := callersError(ctx, why); err != nil {
 		return err
+	}
+	if !asked && c.several {
+		return s.takeByServer(ctx, rs, ds)
 	}
 	s.degraded.Add(uint64(len(rs)))
 	return s.takeAllDegraded(ctx, rs, ds, &failure{why, c})

@@ -1,0 +1,76 @@
+package fallback_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/fallback"
+)
+
+// sharded has a server for each first letter of a key.
+type sharded struct{ servers map[string]*breakable }
+
+func (s sharded) Servers() func(key string) string {
+	return func(key string) string { return key[:1] }
+}
+
+func (s sharded) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	return s.servers[r.Key[:1]].Take(ctx, r)
+}
+
+func (s sharded) TakeAll(
+	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
+) (err error) {
+	for i := 0; i < len(rs) && err == nil; i++ {
+		ds[i], err = s.Take(ctx, rs[i])
+	}
+	return err
+}
+
+func (s sharded) Reset(ctx context.Context, key string, l headgate.Limit) error {
+	return s.servers[key[:1]].Reset(ctx, key, l)
+}
+
+// While a server fails, a request for its key and for keys of others is limited by the others, in
+// every mode, and it is charged to none of them if one denies.
+func TestARequestForKeysOfSeveralServers(t *testing.T) {
+	for _, c := range []struct {
+		options fallback.Options
+		granted string
+	}{
+		{fallback.Options{Mode: fallback.Open}, "[true true false false]"},
+		{fallback.Options{Mode: fallback.Local, Instances: of(1)}, "[true true false false]"},
+		{fallback.Options{Mode: fallback.Closed}, "[false false false false]"},
+	} {
+		store := sharded{map[string]*breakable{"a": newBreakable(), "b": newBreakable(), "c": newBreakable()}}
+		c.options.Failures, c.options.OpenTimeout = 1, time.Hour
+		s := newStore(t, store, c.options)
+		all := func(limit string) []headgate.Request {
+			rs := []headgate.Request{request(limit), request("5/h"), request("2/h")}
+			for i := range rs {
+				rs[i].Key = string(rune('a'+i)) + limit
+			}
+			return rs
+		}
+		store.servers["a"].how.Store(fails)
+		takeAll(t, s, all("9/h")...) // opens the circuit of the three
+		rs := all("7/h")
+		var granted []bool
+		for range 4 {
+			granted = append(granted, headgate.Granted(rs, takeAll(t, s, rs...)))
+		}
+		if got := fmt.Sprint(granted); got != c.granted {
+			t.Errorf("%+v: granted %s; want %s", c.options.Mode, got, c.granted)
+		}
+		for i, want := range map[bool][]int64{true: {7, 5, 2}, false: {5, 3, 0}}[c.options.Mode == fallback.Closed] {
+			rs[i].Cost = 0
+			if d := take(t, s, rs[i]); d.Remaining != want && (i > 0 || c.options.Mode == fallback.Local) ||
+				d.Degraded() != (i == 0) {
+				t.Errorf("%+v: %s: %+v; want %d left", c.options.Mode, rs[i].Key, d, want)
+			}
+		}
+	}
+}
