@@ -41,8 +41,8 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 }
 
 // TakeAll implements headgate.Store. Either the store decides all requests, or all are decided
-// without the store, as in Take. If the keys are on several servers of which one keeps failing, each
-// server decides the requests of its own keys, or the mode does so in its place.
+// without the store, as in Take. If the keys are on several servers of which one keeps failing,
+// each server decides the requests of its own keys, or the mode does so in its place.
 func (s *Store) TakeAll(
 	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
 ) error {

@@ -81,8 +81,9 @@ func (s *server) warnOfUnused(c *config.Config) {
 	fallback := s.env == nil || s.o.Store != "" // else the variables name the store
 	if !fallback && (c.Store != "" || c.WhenStoreFails != "" || c.Instances != 0 ||
 		c.StoreTimeout != 0) {
-		s.log.Warn("store, when_store_fails, store_timeout and instances of the file have " +
-			"no effect: the REDIS_ variables name the Redis, and its errors are returned to the client")
+		s.log.Warn("store, when_store_fails, store_timeout and instances of the file have no " +
+			"effect: the REDIS_ variables name the Redis, and its errors are returned to the " +
+			"client")
 	}
 	if s.env != nil && c.Listen != (config.Listen{}) {
 		s.log.Warn("listen of the file has no effect: the variables name the addresses")

@@ -49,8 +49,8 @@ var fallbackTimeout = 100 * time.Millisecond
 const fallbackOpenTimeout = 300 * time.Millisecond
 
 // openURL opens the store at url. While it fails, policy decides; without a policy, the
-// caller gets its errors. instances is the least number that share the store; 0: unknown. timeout is
-// for each decision; 0: fallbackTimeout.
+// caller gets its errors. instances is the least number that share the store; 0: unknown. timeout
+// is for each decision; 0: fallbackTimeout.
 func openURL(
 	url string, policy config.Policy, instances int, timeout time.Duration, log *slog.Logger,
 ) (*stores, error) {
