@@ -27,6 +27,7 @@ type Config struct {
 	Listen         Listen
 	TLS            TLS
 	API            API
+	Envoy          Envoy
 	Rules          []rules.Rule
 	Overrides      []rules.Override
 	Domains        []*envoy.Domain // in the dialect of envoyproxy/ratelimit
@@ -69,6 +70,15 @@ type TLS struct {
 type API struct {
 	Tokens            []string // bearer tokens; none: no token is asked for
 	AllowInlineLimits bool
+}
+
+// Envoy are the settings of Envoy's rate limit protocol.
+type Envoy struct {
+	DynamicMetadata  bool          // answers have the request and the metadata of what passed
+	HeaderFields     bool          // answers have RateLimit-Limit, -Remaining and -Reset
+	AllOrNone        bool          // a request is charged to all its descriptors, or to none
+	LocalCacheBytes  int           // of memory for denials until their window ends
+	MaxConnectionAge time.Duration // give or take a tenth; 0: not given
 }
 
 // Options say how files are found and read. The zero Options are for a plain list of paths.

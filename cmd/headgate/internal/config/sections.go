@@ -1,6 +1,7 @@
 package config
 
 import (
+	"math"
 	"net"
 	"net/netip"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 	"github.com/headgate/headgate/redisstore"
 )
@@ -42,6 +44,7 @@ func (l *loader) file(f file) {
 		field{"listen", r.listen},
 		field{"tls", r.tls},
 		field{"api", r.api},
+		field{"envoy", r.envoy},
 		field{"rules", func(n *yaml.Node, path string) { r.list(n, path, r.rule) }},
 		field{"overrides", func(n *yaml.Node, path string) { r.list(n, path, r.override) }},
 		field{"domains", func(n *yaml.Node, path string) { r.list(n, path, r.domain) }},
@@ -197,6 +200,31 @@ func (r *reader) api(n *yaml.Node, path string) {
 			if value, ok := r.boolean(n, path); ok && r.once(n, path) {
 				r.config.API.AllowInlineLimits = value
 			}
+		}},
+	)
+}
+
+func (r *reader) envoy(n *yaml.Node, path string) {
+	e := &r.config.Envoy
+	flag := func(to *bool) func(*yaml.Node, string) {
+		return func(n *yaml.Node, path string) {
+			if value, ok := r.boolean(n, path); ok && r.once(n, path) {
+				*to = value
+			}
+		}
+	}
+	r.mapping(n, path,
+		field{"dynamic_metadata", flag(&e.DynamicMetadata)},
+		field{"header_fields", flag(&e.HeaderFields)},
+		field{"all_or_none", flag(&e.AllOrNone)},
+		field{"local_cache_bytes", func(n *yaml.Node, path string) {
+			if value, ok := r.whole(n, path, 1, math.MaxInt32); ok && r.once(n, path) {
+				e.LocalCacheBytes = int(value)
+			}
+		}},
+		field{"max_connection_age", func(n *yaml.Node, path string) {
+			e.MaxConnectionAge = r.duration(n, path, rules.ParseRetryWithin)
+			r.once(n, path)
 		}},
 	)
 }

@@ -42,10 +42,17 @@ func NewEnvoy(m *Metrics, milliseconds bool) *Envoy {
 	e.failed = m.counter("headgate_envoy_failed_calls_total",
 		"Calls of Envoy that failed, so that Envoy decides: message, request, store or canceled.",
 		"reason")
+	for _, reason := range CallFailures {
+		e.failed.WithLabelValues(reason) // the first failure is then an increase
+	}
 	m.Register(e.seconds)
 	m.Register(e)
 	return e
 }
+
+// CallFailures are the reasons of calls that fail: the message or the request is wrong, the caller
+// has left, or the store failed.
+var CallFailures = [...]string{"message", "request", "canceled", "store"}
 
 // Failed counts a call that failed.
 func (e *Envoy) Failed(reason string) { e.failed.WithLabelValues(reason).Inc() }

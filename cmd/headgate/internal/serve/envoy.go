@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -62,12 +63,10 @@ func (s *server) logEnvoy(req *envoy.Request, resp *envoy.Response, err error) {
 // the requests pass, unless it is told otherwise, and their client may have chosen what fails.
 type failures struct {
 	*server
-	logged [len(reasons)]atomic.Int64 // when, in nanoseconds since 1970
+	logged [len(metrics.CallFailures)]atomic.Int64 // when, in nanoseconds since 1970
 }
 
-var reasons = [...]string{"message", "request", "canceled", "store"}
-
-// reasonOf returns the index of the reason of err.
+// reasonOf returns the index of the reason of err in metrics.CallFailures.
 func reasonOf(err error) int {
 	_, isInvalid := errors.AsType[*headgate.InvalidError](err)
 	_, isRequest := errors.AsType[envoy.RequestError](err)
@@ -84,17 +83,25 @@ func reasonOf(err error) int {
 
 func (f *failures) failed(err error) {
 	why := reasonOf(err)
-	f.envoyMetrics.Failed(reasons[why])
+	f.envoyMetrics.Failed(metrics.CallFailures[why])
 	now, last := time.Now().UnixNano(), f.logged[why].Load()
 	if now-last > int64(time.Minute) && f.logged[why].CompareAndSwap(last, now) {
 		f.log.Warn("a call of Envoy failed, so Envoy decides; at most one a minute is logged",
-			"reason", reasons[why], "error", err)
+			"reason", metrics.CallFailures[why], "error", err)
 	}
 }
 
 // buildEnvoy makes what serves Envoy's protocol.
 func (s *server) buildEnvoy() {
-	var o envoy.Options
+	from := s.first.Envoy
+	o := envoy.Options{
+		DynamicMetadata: from.DynamicMetadata, StopWhenOverLimit: from.AllOrNone,
+		LocalCacheBytes: from.LocalCacheBytes,
+	}
+	if from.HeaderFields {
+		o.LimitHeader, o.RemainingHeader, o.ResetHeader =
+			"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"
+	}
 	milliseconds := false
 	if s.env != nil {
 		o, milliseconds = s.env.Limiter, s.env.MillisecondTimes
@@ -145,6 +152,10 @@ func (s *server) useXDS(domains []*envoy.Domain) error {
 // grpcQuiet is more than a request over gRPC takes.
 const grpcQuiet = 15 * time.Second
 
+// defaultMaxAge is when a connection over gRPC is asked to close, so that instances that were added
+// get some.
+const defaultMaxAge = 30 * time.Minute
+
 // openGRPC opens the gRPC listener.
 func (s *server) openGRPC(ctx context.Context) error {
 	if s.o.GRPC == Off {
@@ -167,6 +178,7 @@ func (s *server) openGRPC(ctx context.Context) error {
 			authv3.RegisterAuthorizationServer(r, service)
 		},
 	}
+	o.MaxConnectionAge = cmp.Or(s.first.Envoy.MaxConnectionAge, defaultMaxAge)
 	if s.env != nil {
 		o.MaxConnectionAge, o.MaxConnectionAgeGrace = s.env.MaxAge, s.env.MaxAgeGrace
 	}

@@ -106,7 +106,7 @@ func testOutage(t *testing.T, fault, policy, want string) {
 	if status != "503" != (policy != "closed") {
 		t.Errorf("/v1/acquire: %s", status)
 	}
-	if status, _ := o.post(t, "acquire", `{"rule":"shadow","key":"k"}`); status != "200" {
+	if status, _ := o.post(t, "acquire", `{"rule":"shadow","key":"ip:192.0.2.1"}`); status != "200" {
 		t.Errorf("/v1/acquire in shadow: %s", status)
 	}
 	eventually.Equal(t, "store_up", func() float64 { return o.metric(t, "headgate_store_up") }, 0)

@@ -88,6 +88,9 @@ func (s *server) warnOfUnused(c *config.Config) {
 	if s.env != nil && c.Listen != (config.Listen{}) {
 		s.log.Warn("listen of the file has no effect: the variables name the addresses")
 	}
+	if s.env != nil && c.Envoy != (config.Envoy{}) {
+		s.log.Warn("envoy of the file has no effect: the variables have its settings")
+	}
 	for _, setting := range []struct {
 		field   string
 		changed bool
@@ -99,6 +102,7 @@ func (s *server) warnOfUnused(c *config.Config) {
 		{"instances", fallback && c.Instances != s.first.Instances},
 		{"listen", s.env == nil && c.Listen != s.first.Listen},
 		{"tls", c.TLS != s.first.TLS},
+		{"envoy", s.env == nil && c.Envoy != s.first.Envoy},
 	} {
 		if setting.changed {
 			s.log.Warn("the change takes effect after a restart", "field", setting.field)
