@@ -26,6 +26,7 @@ func TestCalendarTexts(t *testing.T) {
 		{"5/w calendar-window", Weekly(5), "5/week tz UTC", "api week calendar-window"},
 		{"5/year", Yearly(5), "", "api year calendar-window"},
 		{"5/year anchor 2-29", Yearly(5).AnchoredOn(time.February, 29), "5/year anchor 02-29", ""},
+		{"5/year anchor 04-01", Yearly(5).AnchoredOn(time.April, 1), "", ""},
 		{"5/day", PerDay(5), "5/d", "api"}, // a token bucket, as without calendars
 		{"5/week fixed-window", FixedWindow(5, 7*24*time.Hour), "5/w fixed-window", ""},
 		{"9007199254740991/year", Yearly(maxExact), "", ""},

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Callers pass in the order in which they came, each at the first moment that the limits allow.
+// Callers pass in the order in which they came, each at the first moment that the limits allow, and
+// none is refused whose deadline is after it.
 func TestCallersWaitInOrder(t *testing.T) {
 	for text, want := range map[string][]float64{
 		"1/s":                     {0, 1, 2, 3, 4, 5},
@@ -36,7 +37,10 @@ func TestCallersWaitInOrder(t *testing.T) {
 				var all sync.WaitGroup
 				for i := range want {
 					all.Go(func() {
-						if err := l.Wait(t.Context(), "k"); err != nil {
+						by := start.Add(time.Duration(want[i]*1e9) + time.Millisecond)
+						ctx, cancel := context.WithDeadline(t.Context(), by)
+						defer cancel()
+						if err := l.Wait(ctx, "k"); err != nil {
 							t.Error(err)
 						}
 						got[i] = time.Since(start).Seconds()

@@ -285,6 +285,12 @@ func TestGateTryWait(t *testing.T) {
 		if passed, err := g.TryWait(ctx, 0); passed || !errors.Is(err, context.Canceled) {
 			t.Errorf("a context that has ended: %v, %v", passed, err)
 		}
+		late, cancel := context.WithTimeout(t.Context(), 0)
+		defer cancel()
+		if passed, err := g.TryWait(late, time.Hour); passed ||
+			!errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a deadline of the caller that has passed: %v, %v", passed, err)
+		}
 	})
 }
 

@@ -80,6 +80,15 @@ func TestReadersShareALimiter(t *testing.T) {
 	}
 }
 
+// Of several limits, the slowest paces a stream, and the smallest bounds what passes at once.
+func TestAKeyWaiterOfSeveralLimits(t *testing.T) {
+	w := NewKeyWaiter(must(headgate.NewLimiter(headgate.NewMemory(), headgate.PerSecond(20),
+		headgate.PerMinute(600), headgate.PerSecond(30).Burst(10))), "k")
+	if n, period := w.Rate(); n != 600 || period != time.Minute || w.Burst() != 10 {
+		t.Errorf("%d in %s, burst %d", n, period, w.Burst())
+	}
+}
+
 // One alone has the whole bandwidth, and evenly.
 func TestAReaderAloneReadsEvenly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -16,9 +16,10 @@ var lateRefunds = []check{
 	{"never over, with late refunds", neverOverLate},
 }
 
-// withCalendar are limits of 10 in 10 s, and of 10 in a day.
+// withCalendar are limits of 10 in 10 s, and of 10 in a day. The log has a thousand times as many,
+// so that one grant takes several entries in memory.
 var withCalendar = []string{"10/10s", "10/10s stepped", "10/10s fixed-window",
-	"10/10s sliding-window", "10/10s sliding-log", "10/day tz UTC"}
+	"10/10s sliding-window", "10000/10s sliding-log", "10/day tz UTC"}
 
 // heldRefunds refunds 4 of a grant of 6 at several times after it, in tenths of a period, and looks
 // at what remains. A grant of 2 comes after it, in each case, and a calendar has a period of a day.
@@ -39,21 +40,21 @@ func heldRefunds(t *testing.T, s headgate.Store) {
 	} {
 		for i, text := range withCalendar {
 			l := parse(t, text)
-			unit := l.Period() / 10
+			unit, n := l.Period()/10, l.Capacity()/10
 			if l.Algorithm() == headgate.AlgorithmCalendarWindow {
 				unit = 24 * time.Hour / 10
 			}
 			at := func(n int64) time.Time { return epoch.Add(time.Duration(n) * unit) }
-			r := headgate.Request{Key: fmt.Sprint("held ", text, c), Limit: l, Cost: 6,
+			r := headgate.Request{Key: fmt.Sprint("held ", text, c), Limit: l, Cost: 6 * n,
 				At: at(c.at), Start: new(time.Time)}
 			if take(t, s, r); r.Start.IsZero() {
 				return // a store that does not name starts
 			}
-			take(t, s, headgate.Request{Key: r.Key, Limit: l, Cost: 2, At: at(c.other)})
-			back := r.Refund(4)
+			take(t, s, headgate.Request{Key: r.Key, Limit: l, Cost: 2 * n, At: at(c.other)})
+			back := r.Refund(4 * n)
 			back.At = at(c.refund)
-			if d := take(t, s, back); !d.Allowed() || d.Remaining != c.remaining[i] {
-				t.Errorf("%s, %+v: %s; want %d", text, c, describe(d), c.remaining[i])
+			if d := take(t, s, back); !d.Allowed() || d.Remaining != n*c.remaining[i] {
+				t.Errorf("%s, %+v: %s; want %d", text, c, describe(d), n*c.remaining[i])
 			}
 		}
 	}

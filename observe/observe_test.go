@@ -97,6 +97,7 @@ func TestNewRefusesWhatIsNoStore(t *testing.T) {
 }
 
 func TestOutcomeOfEachKindOfRequest(t *testing.T) {
+	ahead := midnight.Add(time.Hour)
 	for _, limit := range everyAlgorithm(2, time.Minute) {
 		t.Run(limit.Algorithm().String(), func(t *testing.T) {
 			s, l := observing(t, headgate.NewMemory())
@@ -118,6 +119,7 @@ func TestOutcomeOfEachKindOfRequest(t *testing.T) {
 				{headgate.Request{Cost: 1, Force: true}, Denied},
 				{headgate.Request{Cost: 0, Force: true}, Peeked},
 				{headgate.Request{Cost: -9, Force: true}, Refunded},
+				{headgate.Request{Cost: -1, Start: &ahead}, Denied}, // not the last start
 			} {
 				l.forget()
 				step.request.Key, step.request.Limit = "k", limit

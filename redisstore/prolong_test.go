@@ -13,9 +13,13 @@ import (
 func TestChangedNumbersProlong(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
+	yearFrom := func(days int) string {
+		return "10/year anchor " + time.Now().UTC().AddDate(0, 0, days).Format("01-02")
+	}
 	for _, texts := range [][2]string{
 		{"10/20s", "10/10m"}, {"10/20s", "3/10m burst 5"}, {"10/2s burst 100", "10/10m"},
 		{"10/20s stepped", "10/10m stepped"}, {"10/5s burst 40 stepped", "3/10m burst 5 stepped"},
+		{yearFrom(2), yearFrom(-2)},
 	} {
 		before, after := parse(t, texts[0]).Named("api"), parse(t, texts[1]).Named("api")
 		other := parse(t, "other=1000/h")
@@ -53,7 +57,7 @@ func TestChangedNumbersProlong(t *testing.T) {
 					t.Fatalf("%s, %s: %+v, %v", texts, key, d, err)
 				}
 				lives := client.PTTL(t.Context(), s.Name(key, before)).Val()
-				if peek != (lives < time.Minute) || !peek && lives < d.ResetAfter-time.Second ||
+				if peek != (lives < d.ResetAfter/2) || !peek && lives < d.ResetAfter-time.Second ||
 					lives > longest(d.ResetAfter) {
 					t.Errorf("%s, %s: lives for %s; needed for %s", texts, key, lives, d.ResetAfter)
 				}

@@ -52,8 +52,8 @@ func TestScanStates(t *testing.T) {
 		})
 	}
 	r := concurrency.Request{Key: "k", Limit: 5, TTL: time.Hour}
-	for i := range 2 {
-		r.ID[0] = byte(i + 1)
+	for i, ago := range []time.Duration{0, 0, time.Hour + time.Second} { // the last has expired
+		r.ID[0], r.At = byte(i+1), time.Now().Add(-ago)
 		if d, err := s.AcquirePermit(t.Context(), r); err != nil || !d.Allowed() {
 			t.Fatal(d, err)
 		}

@@ -193,6 +193,41 @@ func TestDeadlinesThatCannotBeMet(t *testing.T) {
 	})
 }
 
+// deadline is a context that says when it ends, and does not.
+type deadline struct {
+	context.Context //nolint:containedctx // it is a context
+
+	by time.Time
+}
+
+func (d deadline) Deadline() (time.Time, bool) { return d.by, true }
+
+// A start after the deadline of the first caller stays with the one that asked for it.
+func TestAStartAfterADeadline(t *testing.T) {
+	s := &script{}
+	s.answer = func(call int, _ time.Duration) (Answer, error) {
+		if call == 2 {
+			return granted(2 * time.Second), nil
+		}
+		return denied(10 * time.Second), nil
+	}
+	inLine(t, s, func(t *testing.T, wait func(context.Context, int64) error) {
+		start := time.Now()
+		go func() {
+			if wait(deadline{t.Context(), start.Add(time.Second)}, 1) == nil {
+				t.Error("the first passed after its deadline")
+			}
+		}()
+		time.Sleep(time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := wait(ctx, 1)
+		if took := time.Since(start).Round(time.Second); err != nil || took != 2*time.Second {
+			t.Errorf("the second passed after %s, %v", took, err)
+		}
+	})
+}
+
 // With each denial a caller may book farther ahead, and after sixteen however far.
 func TestDenialsLetACallerBookFartherAhead(t *testing.T) {
 	s := &script{}

@@ -27,7 +27,7 @@ func (x *Executor) ended(records []record, i int) *Ended {
 	later := successor(records[:i], r)
 	now := time.Now().UnixMilli()
 	switch {
-	case later != nil && (r.Until == nil || later.At < *r.Until):
+	case later != nil: // which found it in force
 		return &Ended{At: &later.At, By: later.By, Why: later.Kind}
 	case r.Until != nil && *r.Until <= now:
 		return &Ended{At: r.Until, Why: expired}

@@ -106,6 +106,9 @@ func TestReplaced(t *testing.T) {
 		f.refused(err, true, "for longer already, without end")
 
 		f.do(Order{Kind: Ban, Rule: "login", Key: "ip:198.51.*"})
+		if a := f.do(raise("9/m", "ip:198.51.7.*")); a.Replaced != nil {
+			t.Errorf("of a pattern within another, it replaces %+v", a.Replaced)
+		}
 		a = f.do(raise("9/m", "ip:198.51.100.1")) // the ban of the others stays
 		if r := a.Replaced; r == nil || !r.Ban || r.Key != "ip:198.51.*" {
 			t.Errorf("of a key that a pattern bans, it replaces %+v", r)
@@ -134,6 +137,17 @@ func TestRaiseIsMore(t *testing.T) {
 	}
 	_, err := f.Do(t.Context(), Order{Kind: Raise, Rule: "login", Key: ip, Limits: limits(t, "50/m", "4/d")})
 	f.refused(err, false, `the limits of rule "login", 5/m, 100/d fixed-window`)
+}
+
+// TestRaiseAgain: a raise clears what the key used under limits of another kind than the rule's.
+func TestRaiseAgain(t *testing.T) {
+	f := newInstance(t, nil)
+	window := Order{Kind: Raise, Rule: "any", Key: "k", Limits: limits(t, "50/h fixed-window")}
+	raise := f.do(window)
+	f.use("any", "k", 7)
+	f.undo(raise)
+	f.do(window)
+	f.want("any", "k", "50 of 50")
 }
 
 // TestIdleBans: of a rule that does not enforce, bans deny nothing.

@@ -373,7 +373,10 @@ func TestGiveUp(t *testing.T) {
 	}
 	unmatched := 0
 	e := New(headgate.NewMemory(), nil, Options{
-		Overrides: overrides{{Rule: "ban", Key: "all", Ban: true}}, Unmatched: func() { unmatched++ },
+		Overrides: overrides{ // soon over, and yet no client of a ban should try again
+			{Rule: "ban", Key: "all", Ban: true, Until: time.Now().Add(time.Second)},
+		},
+		Unmatched: func() { unmatched++ },
 	})
 	e.Use(set)
 	for path, want := range map[string]bool{

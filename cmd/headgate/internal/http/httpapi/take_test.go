@@ -41,8 +41,11 @@ func testMaxWait(t *testing.T) {
 	f.post("/v1/take", `{"rule":"login","key":"k","cost":5}`).want(t, 200, `"allowed":true`)
 	f.post("/v1/take", `{"rule":"login","key":"k","max_wait":0.5}`).want(t, 200,
 		`"allowed":false`, `"retry_after":1`)
-	f.post("/v1/take", `{"rule":"login","key":"k","max_wait":60}`).want(t, 200,
-		`"allowed":true`, `"retry_after":0`, `"wait":1`)
+	got := f.post("/v1/take", `{"rule":"login","key":"k","max_wait":60}`, "Prefer: status")
+	got.want(t, 200, `"allowed":true`, `"retry_after":0`, `"wait":1`)
+	if retry := got.Header["Retry-After"]; retry != nil {
+		t.Errorf("a grant that was booked ahead has Retry-After %v", retry)
+	}
 }
 
 func TestPreferStatus(t *testing.T) { synctest.Test(t, testPreferStatus) }
