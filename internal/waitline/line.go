@@ -208,7 +208,7 @@ func (l *line[K]) earliest(c *caller, before int64) time.Time {
 
 // refuseAll ends the callers that cannot pass before their deadlines.
 func (l *line[K]) refuseAll(now time.Time) {
-	if l.timed == 0 || l.calls > 0 {
+	if l.unsure = l.timed > 0 && l.calls > 0; l.unsure || l.timed == 0 {
 		return
 	}
 	before := int64(0)
@@ -217,7 +217,6 @@ func (l *line[K]) refuseAll(now time.Time) {
 			before += c.n
 		}
 	}
-	l.unsure = false
 }
 
 // callers yields the callers that wait for a start. The loop may end them.
