@@ -219,6 +219,9 @@ func TestSharedGateTriesAndPeeks(t *testing.T) {
 		if err := g.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a deadline before a permit is free: %v", err)
 		}
+		if ok, err := g.TryWait(ctx, time.Hour); ok || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a deadline of the caller that has passed: %v, %v", ok, err)
+		}
 		want := "headgate: n is 2; want from 1 to 1, the burst of the gate"
 		if err := g.WaitN(t.Context(), 2); err == nil || err.Error() != want {
 			t.Error(err)
