@@ -1,10 +1,12 @@
 package listen
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,9 +20,12 @@ type Listener struct {
 	most  int
 	quiet time.Duration // after which a connection that was read from is idle
 
-	mu    sync.Mutex
-	open  map[*conn]struct{}
-	ended chan struct{} // receives if a connection was closed
+	mu        sync.Mutex
+	open      map[*conn]struct{}
+	idle      []lastUse     // when it was looked through, in order
+	lingering int           // connections that are being closed
+	ended     chan struct{} // receives if a connection was closed
+	full      atomic.Bool   // there are nearly as many as there may be
 
 	closing sync.Once
 	closed  chan struct{}
@@ -98,24 +103,40 @@ func (l *Listener) add(c *conn) bool {
 	}
 	c.use() // its server reads from it only now, however long it waited
 	l.open[c] = struct{}{}
+	l.note()
 	return true
 }
 
-// sample is how many connections are compared: with all of them, a flood would cost much.
-const sample = 16
+// note notes whether there are nearly as many connections as there may be.
+func (l *Listener) note() { l.full.Store(len(l.open) > l.most-l.most/8) }
 
-// idlest returns the connection that is idle longest of some, or nil if all are in use.
-func (l *Listener) idlest(now time.Time) (idlest *conn) {
-	looked, longest := 0, now.UnixNano()
-	for c := range l.open { // in random order
-		if from := c.idleAt(now); from <= longest {
-			idlest, longest = c, from
+// lastUse is when a connection was used.
+type lastUse struct {
+	*conn
+
+	at int64
+}
+
+// idlest returns the connection that is idle longest, or nil if all are in use. All are looked
+// through once for as many as are idle, so a flood costs little: what was used since comes later.
+func (l *Listener) idlest(now time.Time) *conn {
+	for range 2 {
+		for len(l.idle) > 0 {
+			c := l.idle[0]
+			l.idle = l.idle[1:]
+			if _, open := l.open[c.conn]; open && c.used.Load() == c.at && c.isIdle(now) {
+				return c.conn
+			}
 		}
-		if looked++; looked >= sample && idlest != nil {
-			break
+		l.idle = nil
+		for c := range l.open {
+			if c.isIdle(now) {
+				l.idle = append(l.idle, lastUse{c, c.used.Load()})
+			}
 		}
+		slices.SortFunc(l.idle, func(a, b lastUse) int { return cmp.Compare(a.at, b.at) })
 	}
-	return idlest
+	return nil
 }
 
 // conn is a connection of a Listener.
@@ -126,19 +147,17 @@ type conn struct {
 	used    atomic.Int64 // when it was last read from or written to, in nanoseconds since 1970
 	heard   atomic.Bool  // something was read from it
 	serving atomic.Int32 // requests that are being answered, if the server says so
+	upload  atomic.Bool  // the last request has a body, of which a part may not be read yet
+	closing atomic.Bool
 }
 
-// idleAt returns from when on c can be closed without a loss, in nanoseconds since 1970.
-func (c *conn) idleAt(now time.Time) int64 {
+// isIdle reports whether c can be closed without a loss.
+func (c *conn) isIdle(now time.Time) bool {
 	quiet := settle
 	if c.heard.Load() {
 		quiet = max(quiet, c.of.quiet)
 	}
-	used := c.used.Load()
-	if c.serving.Load() > 0 {
-		used = now.UnixNano()
-	}
-	return used + int64(quiet)
+	return c.serving.Load() == 0 && c.used.Load()+int64(quiet) <= now.UnixNano()
 }
 
 // settle is how long a connection without a byte keeps its place: its server may not have read the
@@ -156,6 +175,9 @@ func (c *conn) Read(b []byte) (int, error) {
 			c.heard.Store(true)
 		}
 	}
+	if c.closing.Load() {
+		return 0, net.ErrClosed
+	}
 	return n, err
 }
 
@@ -165,10 +187,19 @@ func (c *conn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Close closes the connection and makes a place for another.
+// Close closes the connection. A client that is sending a body gets to read its answer first.
 func (c *conn) Close() error {
+	if c.upload.Load() && c.lingers() {
+		return nil
+	}
+	return c.end()
+}
+
+// end closes the connection and makes a place for another.
+func (c *conn) end() error {
 	c.of.mu.Lock()
 	delete(c.of.open, c)
+	c.of.note()
 	c.of.mu.Unlock()
 	select {
 	case c.of.ended <- struct{}{}:
@@ -177,21 +208,81 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
+// The bounds of what is read from clients that were answered before all of their bodies was there.
+// If their connections were closed at once, they would be reset, and lose the answer.
+const (
+	maxLingering = 256 // connections of a listener
+	lingerBytes  = 64 << 20
+	lingerTime   = 30 * time.Second
+	lingerIdle   = 2 * time.Second
+)
+
+// lingers reports whether c is being closed slowly.
+func (c *conn) lingers() bool {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if _, open := c.of.open[c]; !open || c.of.lingering >= maxLingering || c.closing.Load() {
+		return c.closing.Load()
+	}
+	c.closing.Store(true)
+	c.of.lingering++
+	go c.linger()
+	return true
+}
+
+// linger closes c for writing, and then drops what its client still sends. Meanwhile, another
+// connection may replace it.
+func (c *conn) linger() {
+	if half, can := c.Conn.(interface{ CloseWrite() error }); can && half.CloseWrite() == nil {
+		dropped, until := make([]byte, 16<<10), time.Now().Add(lingerTime)
+		for left := lingerBytes; left > 0 && time.Now().Before(until); {
+			_ = c.SetReadDeadline(time.Now().Add(lingerIdle))
+			n, err := c.Conn.Read(dropped)
+			if left -= n; err != nil {
+				break
+			}
+		}
+	}
+	c.of.mu.Lock()
+	c.of.lingering--
+	c.of.mu.Unlock()
+	_ = c.end()
+}
+
 type connKey struct{}
+
+// connOf returns the conn below a connection of a server.
+func connOf(c net.Conn) (*conn, bool) {
+	if secure, is := c.(*tls.Conn); is {
+		c = secure.NetConn()
+	}
+	of, is := c.(*conn)
+	return of, is
+}
 
 // withConn puts the connection of a request into its context.
 func withConn(ctx context.Context, c net.Conn) context.Context {
-	if secure, ok := c.(*tls.Conn); ok {
-		c = secure.NetConn()
+	of, _ := connOf(c)
+	return context.WithValue(ctx, connKey{}, of)
+}
+
+// received notes that all of a request was read.
+func received(c net.Conn, state http.ConnState) {
+	if of, is := connOf(c); is && state == http.StateIdle {
+		of.upload.Store(false)
 	}
-	return context.WithValue(ctx, connKey{}, c)
 }
 
 // serving marks the connections of requests to h as in use.
 func serving(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+		if c, _ := r.Context().Value(connKey{}).(*conn); c != nil {
 			c.serving.Add(1)
+			c.upload.Store(r.ContentLength != 0)
+			if c.of.full.Load() && len(r.Header["Upgrade"]) == 0 {
+				// Or it may be closed while the client sends its next request.
+				w.Header().Set("Connection", "close")
+			}
 			defer func() {
 				c.use() // the answer is not sent yet
 				c.serving.Add(-1)

@@ -69,6 +69,7 @@ func Server(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           serving(h),
 		ConnContext:       withConn,
+		ConnState:         received,
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
