@@ -40,7 +40,7 @@ SIGTERM and SIGINT stop the server after the requests in progress.`
 
 // fileFields are fields of the rules file that look like flags.
 var fileFields = []string{
-	"when-store-fails", "trust", "listen", "tls", "api", "rules", "overrides", "domains",
+	"when-store-fails", "trust", "cors", "listen", "tls", "api", "rules", "overrides", "domains",
 }
 
 // serveFlags are the flags of serve as given.

@@ -29,6 +29,7 @@ type Config struct {
 	API            API
 	Envoy          Envoy
 	Rules          []rules.Rule
+	CORS           []string // origins of pages that may read denials; "*": all
 	Overrides      []rules.Override
 	Domains        []*envoy.Domain // in the dialect of envoyproxy/ratelimit
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -41,6 +42,7 @@ func (l *loader) file(f file) {
 			}
 		}},
 		field{"trust", r.trust},
+		field{"cors", r.cors},
 		field{"listen", r.listen},
 		field{"tls", r.tls},
 		field{"api", r.api},
@@ -141,6 +143,18 @@ func (r *reader) trust(n *yaml.Node, path string) {
 				" contains every address: each client can choose its address by X-Forwarded-For")
 		}
 		r.config.Trust = append(r.config.Trust, p)
+	})
+}
+
+// cors reads the origins of pages.
+func (r *reader) cors(n *yaml.Node, path string) {
+	r.texts(n, path, "text", func(text string, n *yaml.Node, path string) {
+		u, err := url.Parse(text)
+		if text != "*" && (err != nil || u.Host == "" || text != strings.ToLower(u.Scheme+"://"+u.Host)) {
+			r.faultf(n, path, `%q is not an origin; want one such as https://app.example.com, or "*"`, text)
+			return
+		}
+		r.config.CORS = append(r.config.CORS, text)
 	})
 }
 

@@ -90,7 +90,7 @@ type active struct {
 	*Set
 
 	permits map[*rule]*concurrency.Limiter
-	waiting map[string]*atomic.Int64 // requests that wait, by the names of rules that hold them
+	waiting map[string]*room // by the names of rules that hold requests
 }
 
 const defaultPermitTTL = 30 * time.Second
@@ -120,7 +120,7 @@ func (e *Engine) Use(s *Set) {
 func (e *Engine) activate() {
 	s := e.set.inModes(e.modes)
 	a := &active{Set: s, permits: make(map[*rule]*concurrency.Limiter)}
-	a.waiting = s.countWaiting(e.active.Load().waiting)
+	a.waiting = s.waitingRooms(e.active.Load().waiting)
 	for _, r := range s.rules {
 		if r.Permits == 0 || r.Mode == Off {
 			continue

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -81,23 +81,63 @@ func newHolds(store headgate.Store) (h holds) {
 // EndHolds denies the requests that wait, and lets none wait from now on.
 func (e *Engine) EndHolds() { e.holds.end() }
 
+// Ending ends with EndHolds.
+func (e *Engine) Ending() context.Context { return e.holds.ending }
+
 // Waiting calls f with how many requests wait in each rule that holds them.
 func (e *Engine) Waiting(f func(rule string, n int64)) {
-	for rule, n := range e.active.Load().waiting {
-		f(rule, n.Load())
+	for rule, w := range e.active.Load().waiting {
+		w.mu.Lock()
+		n := w.n
+		w.mu.Unlock()
+		f(rule, n)
 	}
 }
 
-// countWaiting returns a counter for each rule of s that holds requests, the one of before if there
-// is one.
-func (s *Set) countWaiting(before map[string]*atomic.Int64) map[string]*atomic.Int64 {
-	counts := make(map[string]*atomic.Int64)
+// waitingRooms returns a room for each rule of s that holds requests, the one of before if there is
+// one.
+func (s *Set) waitingRooms(before map[string]*room) map[string]*room {
+	rooms := make(map[string]*room)
 	for _, r := range s.rules {
 		if r.holds() {
-			counts[r.Name] = cmp.Or(before[r.Name], new(atomic.Int64))
+			rooms[r.Name] = cmp.Or(before[r.Name], &room{keys: map[string]int64{}})
 		}
 	}
-	return counts
+	return rooms
+}
+
+// room counts the requests that wait in a rule.
+type room struct {
+	mu   sync.Mutex
+	n    int64
+	keys map[string]int64
+}
+
+// enter reports whether a request of r may wait. A key takes at most half of the room, so that one
+// client does not keep the others out.
+func (w *room) enter(r *rule, key string) bool {
+	most := int64(cmp.Or(r.MaxWaiting, DefaultMaxWaiting))
+	each := most
+	if len(r.Key) > 0 {
+		each = (most + 1) / 2
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.n >= most || w.keys[key] >= each {
+		return false
+	}
+	w.n++
+	w.keys[key]++
+	return true
+}
+
+func (w *room) leave(key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.n--
+	if w.keys[key]--; w.keys[key] == 0 {
+		delete(w.keys, key)
+	}
 }
 
 // hold waits for the turn of each rule that denies, the one with the longest wait first, and
@@ -116,7 +156,7 @@ func (q *Question) hold(ctx context.Context) (err error) {
 		if a.start == nil { // of the turn, for its refund
 			a.start = new(time.Time)
 		}
-		come, err := q.wait(ctx, a.rule, func(ctx context.Context) error {
+		come, err := q.wait(ctx, a, func(ctx context.Context) error {
 			t := &turn{ctx, since.Add(a.rule.MaxWait)}
 			l := q.engine.holds.limiter
 			r, err := l.WaitAll(t, a.waiting()...) //nolint:contextcheck // in t
@@ -208,16 +248,20 @@ type turn struct {
 // Deadline implements [context.Context].
 func (t *turn) Deadline() (time.Time, bool) { return t.by, true }
 
-// wait calls f, unless too many wait in r. It reports false if that is so, if the client leaves, if
-// the turn would come too late, and if the server stops.
+// wait calls f, unless too many wait in the rule of a. It reports false if that is so, if the client
+// leaves, if the turn would come too late, and if the server stops.
 func (q *Question) wait(
-	ctx context.Context, r *rule, f func(context.Context) error,
+	ctx context.Context, a *ask, f func(context.Context) error,
 ) (come bool, err error) {
-	n := q.active.waiting[r.Name]
-	defer n.Add(-1)
-	if n.Add(1) > int64(cmp.Or(r.MaxWaiting, DefaultMaxWaiting)) {
+	if q.arrival != nil {
+		q.arrival.Arrive()
+		q.arrival = nil
+	}
+	w := q.active.waiting[a.rule.Name]
+	if !w.enter(a.rule, a.key) {
 		return false, nil
 	}
+	defer w.leave(a.key)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(q.engine.holds.ending, cancel)() //nolint:contextcheck // the end of all
@@ -235,7 +279,7 @@ func (q *Question) waitForPermit(
 ) (p *concurrency.Permit, err error) {
 	began, left := time.Now(), a.rule.MaxWait-q.waited
 	defer func() { q.waited += time.Since(began) }()
-	_, err = q.wait(ctx, a.rule, func(ctx context.Context) (err error) {
+	_, err = q.wait(ctx, a, func(ctx context.Context) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, left)
 		defer cancel()
 		p, err = l.Wait(ctx, PermitKey(a.rule.Name, a.key))

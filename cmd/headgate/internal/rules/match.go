@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 
@@ -17,26 +18,35 @@ type target struct {
 	slash  bool   // the path had a slash at its end
 	dotted string // the path by [withDots]
 	empty  string // the path by [withEmpty]
+
+	preflight bool // a browser asks whether a page may send a request
 }
 
 func newTarget(q *Request) target {
 	t := target{Request: q, method: strings.ToUpper(q.Method), host: keytext.Host(q.Host)}
 	t.path, t.slash = cleanPath(q.Path)
 	t.dotted, t.empty = withDots(q.Path), withEmpty(q.Path)
+	t.preflight = t.method == http.MethodOptions && len(q.Header["Origin"]) > 0 &&
+		len(q.Header["Access-Control-Request-Method"]) > 0
 	return t
 }
 
 // matches reports whether r applies to q, given that its path was found by the index.
 func (r *rule) matches(q *target) bool {
-	return r.matchesMethod(q.method) && r.matchesHost(q.host) && r.matchesExpression(q)
+	return r.matchesMethod(q) && r.matchesHost(q.host) && r.matchesExpression(q)
 }
 
-func (r *rule) matchesMethod(method string) bool {
-	if len(r.Match.Methods) == 0 || slices.Contains(r.Match.Methods, method) {
-		return true
+// matchesMethod reports whether r applies to the method of q. Preflights carry no credentials, so
+// that all clients would share a key, and they are not what a limit is meant to count.
+func (r *rule) matchesMethod(q *target) bool {
+	if len(r.Match.Methods) == 0 {
+		return !q.preflight
 	}
-	return method == "HEAD" && slices.Contains(r.Match.Methods, "GET")
+	return r.names(q.method) || q.method == http.MethodHead && r.names(http.MethodGet)
 }
+
+// names reports whether r is for some methods, and method is one of them.
+func (r *rule) names(method string) bool { return slices.Contains(r.Match.Methods, method) }
 
 func (r *rule) matchesHost(host string) bool {
 	if len(r.Match.Hosts) == 0 || slices.Contains(r.hosts, host) {

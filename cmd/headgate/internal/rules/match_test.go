@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -104,6 +105,32 @@ func TestMatch(t *testing.T) {
 		q := &Request{Method: c.method, Host: c.host, Path: TargetPath(c.target)}
 		if got := matching(s, q); got != c.want {
 			t.Errorf("%s %s %s: %s; want %s", c.method, c.host, c.target, got, c.want)
+		}
+	}
+}
+
+// Browsers ask by a preflight whether a page may send a request. Only rules that name OPTIONS count
+// it.
+func TestPreflight(t *testing.T) {
+	s := newSet(t,
+		limited("all", Match{}),
+		limited("options", Match{Methods: []string{"OPTIONS", "GET"}, Path: "/*"}),
+		limited("post", Match{Methods: []string{"POST"}, Path: "/*"}),
+	)
+	full := http.Header{"Origin": {"https://a"}, "Access-Control-Request-Method": {"POST"}}
+	for _, c := range []struct {
+		method, without, want string
+	}{
+		{"OPTIONS", "", "options"},
+		{"options", "", "options"},
+		{"OPTIONS", "Origin", "all options"},
+		{"OPTIONS", "Access-Control-Request-Method", "all options"},
+		{"POST", "", "all post"},
+	} {
+		header := full.Clone()
+		header.Del(c.without)
+		if got := matching(s, &Request{Method: c.method, Path: "/a", Header: header}); got != c.want {
+			t.Errorf("%s without %q: %s; want %s", c.method, c.without, got, c.want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"time"
 
@@ -24,6 +25,8 @@ type Question struct {
 	granted   bool                // all rules that enforce granted
 	decisions []headgate.Decision // of the rules that enforce, and were asked last
 	waited    time.Duration       // for permits
+
+	arrival Arrival // see BeforeWait
 
 	shadowDecisions []headgate.Decision
 }
@@ -80,10 +83,21 @@ func (e *Engine) MatchRule(name string, r *Request) (*Question, error) {
 		q.free()
 		return nil, &NoRuleError{Name: name}
 	}
-	t := newTarget(r)
-	q.add(rule, &t)
+	if t := newTarget(r); !t.preflight || rule.names(http.MethodOptions) {
+		q.add(rule, &t)
+	}
 	return q, nil
 }
+
+// Arrival is a request of which a part is still to come.
+type Arrival interface {
+	// Arrive reads the rest, or much of it.
+	Arrive()
+}
+
+// BeforeWait lets a arrive before it waits for its turn or for a permit. So a client takes a place
+// only with a request that is there, and the server sees if the client leaves.
+func (q *Question) BeforeWait(a Arrival) { q.arrival = a }
 
 // add asks r what t would be charged. A rule that is off is not asked.
 func (q *Question) add(r *rule, t *target) {

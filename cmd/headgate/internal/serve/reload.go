@@ -54,6 +54,7 @@ func (s *server) apply(c *config.Config) error {
 	if err := s.trust(c.Trust); err != nil {
 		return err
 	}
+	s.origins.Store(&c.CORS)
 	s.stores.bypass.use(c.Rules)
 	s.metrics.Use(c.Rules) // before the engine: decisions of other rules are not counted
 	s.engine.Use(set)

@@ -102,8 +102,14 @@ func (s *server) open(ctx context.Context) error {
 
 func (s *server) addHTTP(name string, on net.Listener, h http.Handler) {
 	server := listen.Server(s.recovered(name, h))
-	if name == "http" {
+	switch name {
+	case "http":
 		server.ReadTimeout, server.WriteTimeout = bodyTimeout, answerTimeout
+	case "proxy": // clients of gRPC speak HTTP/2 also without TLS
+		server.Protocols = new(http.Protocols)
+		server.Protocols.SetHTTP1(true)
+		server.Protocols.SetHTTP2(true)
+		server.Protocols.SetUnencryptedHTTP2(true)
 	}
 	server.ErrorLog = slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
 	shutdown := func(ctx context.Context) error {

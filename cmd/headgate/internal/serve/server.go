@@ -19,6 +19,7 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/console"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/environment"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/answer"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/forwardauth"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/proxy"
@@ -54,7 +55,8 @@ type server struct {
 	auth         http.Handler
 	console      *console.Handler // nil: off
 	trusted      atomic.Pointer[trusted]
-	forwarded    atomic.Bool // an X-Forwarded-For without effect has been logged
+	origins      atomic.Pointer[[]string] // of pages that may read denials
+	forwarded    atomic.Bool              // an X-Forwarded-For without effect has been logged
 	listeners    []listener
 	storeUp      atomic.Bool
 	storeFailed  chan struct{} // a call has failed since the store was asked
@@ -120,7 +122,8 @@ func (s *server) build() error {
 	if err := s.trust(s.first.Trust); err != nil {
 		return err
 	}
-	s.auth = forwardauth.New(s.engine, s.client)
+	s.origins.Store(&s.first.CORS)
+	s.auth = forwardauth.New(s.engine, s.client, s.pages)
 	s.buildEnvoy()
 	s.overrides.Follow(s.switchModes, s.forgetDenials) // after all that they use
 	s.registerStore()
@@ -160,6 +163,11 @@ func (s *server) clientOfEnvoy(r *http.Request) netip.Addr { return s.trusted.Lo
 // isTrusted reports whether a trusted proxy sent r.
 func (s *server) isTrusted(r *http.Request) bool {
 	return rules.IsFrom(r, s.trusted.Load().proxies)
+}
+
+// pages lets pages of other sites read an answer, if the files say so.
+func (s *server) pages(fields http.Header, r *http.Request) {
+	answer.ForPages(fields, r, *s.origins.Load())
 }
 
 func (s *server) openOverrides() *overrides.Table {
@@ -401,7 +409,7 @@ func (s *server) close() {
 // proxy returns what limits requests and passes them on.
 func (s *server) proxy(p Proxy) (http.Handler, error) {
 	return proxy.New(s.engine, p.Target, proxy.Options{
-		Client: s.client, Trusted: s.isTrusted, Log: s.log,
+		Client: s.client, Trusted: s.isTrusted, Pages: s.pages, Log: s.log,
 	})
 }
 

@@ -27,10 +27,11 @@ func SetFields(h http.Header, v *rules.Verdict) {
 	}
 }
 
-// FieldNames are the names of the fields that SetFields sets.
+// FieldNames are the names of the fields that SetFields sets, and of those in older drafts of them.
 func FieldNames() []string {
 	return []string{
 		"Ratelimit", "Ratelimit-Policy", "Retry-After",
+		"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset",
 		"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset",
 	}
 }

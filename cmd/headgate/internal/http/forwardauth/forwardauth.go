@@ -17,15 +17,19 @@ import (
 )
 
 // New makes the handler of /auth and of all below it. The function client finds the address of the
-// client; see [rules.ClientAddress]. Nothing is read from the query or the body: a proxy may pass
-// those of the client.
-func New(e *rules.Engine, client func(*http.Request) netip.Addr) http.Handler {
-	return &handler{engine: e, client: client}
+// client; see [rules.ClientAddress]. The function pages lets pages of other sites read a denial.
+// Nothing is read from the query or the body: a proxy may pass those of the client.
+func New(
+	e *rules.Engine, client func(*http.Request) netip.Addr,
+	pages func(http.Header, *http.Request),
+) http.Handler {
+	return &handler{engine: e, client: client, pages: pages}
 }
 
 type handler struct {
 	engine *rules.Engine
 	client func(*http.Request) netip.Addr
+	pages  func(http.Header, *http.Request)
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -47,6 +51,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v, err := question.Decide(r.Context())
+	if err != nil || !v.Allowed {
+		h.pages(w.Header(), r)
+	}
 	write(w, r, &v, err, status)
 }
 

@@ -33,7 +33,7 @@ func newHandler(t *testing.T, store headgate.Store, list ...rules.Rule) http.Han
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(e, client)
+	return New(e, client, func(http.Header, *http.Request) {})
 }
 
 // ask sends a request with header fields, given as "Name: value".
@@ -93,6 +93,8 @@ func TestInputs(t *testing.T) {
 		"one, slash":       {"GET", "http://h/auth/login/", nil, true},
 		"nginx, one rule":  {"GET", "http://h/auth/nginx/login", nil, true},
 		"nginx":            {"POST", "http://app/auth/nginx", []string{"X-Forwarded-Uri: /login"}, true},
+		"preflight": {"GET", "http://h/auth/login", []string{"X-Forwarded-Method: OPTIONS",
+			"Origin: https://a", "Access-Control-Request-Method: POST"}, false},
 		"query of no rule": {"POST", "http://app/auth?rule=login&uri=/login", nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,9 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -32,11 +34,20 @@ type Options struct {
 	// Default: 60 s.
 	Stall time.Duration
 
-	// Log gets a line for each request that the server did not answer. Required.
+	// Pages lets pages of other sites read an answer of the proxy itself. Default: they cannot.
+	Pages func(http.Header, *http.Request)
+
+	// Log gets a line while the server does not answer. Required.
 	Log *slog.Logger
 }
 
-const defaultStall = time.Minute
+const (
+	defaultStall = time.Minute
+	warnInterval = time.Minute
+)
+
+// h2c is the scheme of a server that speaks HTTP/2 without TLS, as those of gRPC do.
+const h2c = "h2c"
 
 // New makes a handler that passes requests on to target, such as http://app:3000, if the rules of e
 // allow them. Target may have a path, which is put in front of each request's.
@@ -48,12 +59,16 @@ func New(e *rules.Engine, target string, o Options) (http.Handler, error) {
 	if o.Stall <= 0 {
 		o.Stall = defaultStall
 	}
-	h := &handler{options: o, engine: e, target: to}
+	h := &handler{options: o, engine: e, target: to, calls: to.Scheme != "http"}
+	transport := newTransport(to.Scheme == h2c)
+	if to.Scheme == h2c {
+		to.Scheme = "http"
+	}
 	h.proxy = &httputil.ReverseProxy{
 		Rewrite:        h.rewrite,
 		ModifyResponse: modifyResponse,
 		ErrorHandler:   h.serveError,
-		Transport:      newTransport(),
+		Transport:      transport,
 		FlushInterval:  -1, // each part of a response goes on at once
 		ErrorLog:       slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
@@ -63,10 +78,11 @@ func New(e *rules.Engine, target string, o Options) (http.Handler, error) {
 // parseTarget reads the URL of a server.
 func parseTarget(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
-		u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || !slices.Contains([]string{"http", "https", h2c}, u.Scheme) || u.Host == "" ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, &headgate.InvalidError{
-			Field: "proxy target", Value: text, Want: "http://HOST:PORT or https://HOST:PORT",
+			Field: "proxy target", Value: text,
+			Want: "http://HOST:PORT, https://HOST:PORT or h2c://HOST:PORT",
 		}
 	}
 	return u, nil
@@ -76,7 +92,11 @@ type handler struct {
 	options Options
 	engine  *rules.Engine
 	target  *url.URL
+	calls   bool // the server may speak gRPC, as it may speak HTTP/2
 	proxy   *httputil.ReverseProxy
+
+	failed atomic.Int64 // requests without an answer of the server since the last warning
+	warned atomic.Int64 // when that was, in nanoseconds since 1970
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -96,20 +116,34 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer paced.finish()
 	x := &exchange{
 		trusted: h.options.Trusted(r), length: r.ContentLength,
-		body: &pacedBody{ReadCloser: r.Body, controller: paced.controller, stall: h.options.Stall},
+		body: &pacedBody{
+			ReadCloser: r.Body, controller: paced.controller, request: r, trailer: trailerOf(r),
+			stall: h.options.Stall, left: h.options.Stall, endless: h.calls && isCall(r),
+		},
+	}
+	if r.ContentLength != 0 {
+		defer context.AfterFunc(h.engine.Ending(), x.body.hurry)() //nolint:contextcheck // of all
+	}
+	if h.options.Pages != nil && len(r.Header["Origin"]) > 0 {
+		paced.own = func(fields http.Header) {
+			if x.response == nil {
+				h.options.Pages(fields, r)
+			}
+		}
 	}
 	question := h.engine.Match(&rules.Request{
 		Method: r.Method, Host: r.Host, Path: r.URL.Path, Header: r.Header,
 		Client: h.options.Client(r),
 	})
+	defer x.release()
 	status, why := x.expect(question, r)
-	if x.peeked != nil {
-		defer x.peeked.Release()
-	}
 	if status != 0 {
 		paced.dropBody(r)
 		answer.Refuse(paced, status, why)
 		return
+	}
+	if x.peeked == nil && r.ContentLength != 0 && r.ProtoMajor == 1 {
+		question.BeforeWait(x)
 	}
 	var err error
 	x.verdict, x.admission, err = question.Begin(r.Context())
@@ -123,6 +157,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case !x.verdict.Allowed:
 		paced.dropBody(r)
+		if isCall(r) {
+			answer.DenyCall(paced, r, &x.verdict)
+			return
+		}
 		answer.Deny(paced, http.StatusTooManyRequests, &x.verdict)
 		return
 	}
@@ -135,7 +173,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if x.passed != nil {
 		passed.Body = x.passed
 	}
-	passed.Trailer = nil // httputil sends none, and fails at some names
+	passed.Trailer = nil // see rewrite
 	dropTunnels(passed.Header)
 	h.proxy.ServeHTTP(paced, passed)
 }
@@ -157,8 +195,23 @@ func (h *handler) serveError(w http.ResponseWriter, r *http.Request, err error) 
 	}
 	if r.Context().Err() == nil {
 		x.refused(r.Context(), err)
-		h.options.Log.Warn("the server behind the proxy does not answer",
-			"target", h.target.Host, "error", err)
+		h.warn(err)
 	}
 	answer.Fail(w, http.StatusBadGateway, "The server behind this proxy does not answer.")
+}
+
+// warn logs that the server does not answer, and then no more for a while.
+func (h *handler) warn(err error) {
+	failed, last, now := h.failed.Add(1), h.warned.Load(), time.Now().UnixNano()
+	if now-last < int64(warnInterval) || !h.warned.CompareAndSwap(last, now) {
+		return
+	}
+	h.failed.Add(-failed)
+	h.options.Log.Warn("the server behind the proxy does not answer",
+		"target", h.target.Host, "failed", failed, "error", err)
+}
+
+// isCall reports whether r is a call of gRPC, or of gRPC-Web.
+func isCall(r *http.Request) bool {
+	return strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // rewrite makes the request to the server: that of the client, with its query as it came. A server
@@ -20,6 +22,7 @@ func (h *handler) rewrite(p *httputil.ProxyRequest) {
 	}
 	p.Out.URL.RawQuery = p.In.URL.RawQuery
 	x := exchangeOf(p.In)
+	p.Out.Trailer = x.body.trailer
 	if x.admission.ReadsUsage() {
 		p.Out.Header.Set("Accept-Encoding", "identity") // a client could hide its usage by another
 	}
@@ -56,9 +59,15 @@ const (
 
 // newTransport returns what sends requests to the server. There is no time limit for a response:
 // the client decides how long it waits.
-func newTransport() *http.Transport {
+func newTransport(h2c bool) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	var protocols *http.Protocols // the default ones
+	if h2c {
+		protocols = new(http.Protocols)
+		protocols.SetUnencryptedHTTP2(true)
+	}
 	return &http.Transport{
+		Protocols:              protocols,
 		DialContext:            dialer.DialContext,
 		TLSHandshakeTimeout:    dialTimeout,
 		IdleConnTimeout:        idleTimeout,
@@ -86,4 +95,20 @@ func forwardingField(name string) (plain string, is bool) {
 	const prefix = "X-Forwarded-"
 	return plain, len(plain) > len(prefix) && strings.HasPrefix(plain, prefix) || slices.Contains(
 		[]string{"X-Real-Ip", "X-Original-Uri", "X-Original-Method"}, plain)
+}
+
+// trailerOf returns the fields that a request announces for its end and that may pass: a server
+// must not find there what it would not have found in the header.
+func trailerOf(r *http.Request) (passed http.Header) {
+	for name := range r.Trailer {
+		_, forwards := forwardingField(name)
+		if forwards || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidTrailerHeader(name) {
+			continue
+		}
+		if passed == nil {
+			passed = make(http.Header)
+		}
+		passed[name] = nil
+	}
+	return passed
 }

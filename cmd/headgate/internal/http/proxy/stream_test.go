@@ -6,7 +6,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,7 +206,7 @@ func TestBodyStalls(t *testing.T) {
 	})
 }
 
-// A slow body arrives, if each part comes in time, and the connection serves the next request.
+// A slow body arrives, if it comes at a least rate, and the connection serves the next request.
 func TestSlowBody(t *testing.T) {
 	app := func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
@@ -212,21 +214,77 @@ func TestSlowBody(t *testing.T) {
 			t.Error(err)
 		}
 		time.Sleep(time.Hour)
-		_, _ = w.Write(b)
+		_, _ = io.WriteString(w, strconv.Itoa(len(b)))
 	}
 	bubble(t, app, one, func(t *testing.T, _ *edge, dial func() net.Conn) {
 		conn := dial()
 		answers := bufio.NewReader(conn)
 		for range 2 {
-			_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n")
-			for _, c := range "12345" {
+			_, _ = io.WriteString(conn,
+				"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 125000\r\n\r\n")
+			for range 5 {
 				time.Sleep(defaultStall * 3 / 4)
-				_, _ = io.WriteString(conn, string(c))
+				_, _ = io.WriteString(conn, strings.Repeat("x", 25000))
 			}
-			if r := next(t, answers); r.StatusCode != http.StatusOK || r.text != "12345" {
+			if r := next(t, answers); r.StatusCode != http.StatusOK || r.text != "125000" {
 				t.Errorf("%d %q", r.StatusCode, r.text)
 			}
 			time.Sleep(defaultStall / 2)
+		}
+	})
+}
+
+// A body that trickles ends with the patience of the server, and while the server stops sooner.
+func TestTricklingBody(t *testing.T) {
+	app := func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) }
+	for ends, after := range map[time.Duration]time.Duration{
+		time.Hour:       defaultStall,
+		5 * time.Second: 5*time.Second + hurryTime,
+	} {
+		bubble(t, app, one, func(t *testing.T, e *edge, dial func() net.Conn) {
+			conn, started := dial(), time.Now()
+			time.AfterFunc(ends, e.engine.EndHolds)
+			_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9000\r\n\r\n")
+			var trickle sync.WaitGroup
+			trickle.Go(func() {
+				for err := error(nil); err == nil; _, err = io.WriteString(conn, "x") {
+					time.Sleep(time.Second / 2)
+				}
+			})
+			r := next(t, bufio.NewReader(conn))
+			if took := time.Since(started).Round(time.Second); r.StatusCode != http.StatusRequestTimeout ||
+				took != after {
+				t.Errorf("%d after %s; want %s", r.StatusCode, took, after)
+			}
+			until(t, "the permit is released", func() bool { return e.permits.Keys() == 0 })
+			_ = conn.Close()
+			trickle.Wait()
+		})
+	}
+}
+
+// Clients that have left take no place among those that wait, even if they have not sent all of
+// their requests.
+func TestClientsThatLeftDoNotWait(t *testing.T) {
+	rule := rules.Rule{Name: "r", MaxWait: 10 * time.Second, MaxWaiting: 1,
+		Limits: []headgate.Limit{headgate.PerSecond(1)}}
+	bubble(t, echo, rule, func(t *testing.T, e *edge, dial func() net.Conn) {
+		conn := dial()
+		_, _ = io.WriteString(conn, plain)
+		next(t, bufio.NewReader(conn))
+		for range 3 {
+			gone := dial()
+			_, _ = io.WriteString(gone, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nhalf")
+			synctest.Wait()
+			_ = gone.Close()
+			synctest.Wait()
+		}
+		if n := e.waiting(); n != 0 {
+			t.Errorf("%d clients that have left wait", n)
+		}
+		_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody")
+		if r := next(t, bufio.NewReader(conn)); r.StatusCode != http.StatusOK {
+			t.Errorf("a client that stays: %d", r.StatusCode)
 		}
 	})
 }

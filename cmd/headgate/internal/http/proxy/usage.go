@@ -63,6 +63,20 @@ func (x *exchange) includeUsage() {
 	}
 }
 
+// Arrive implements [rules.Arrival].
+func (x *exchange) Arrive() {
+	x.peeked = bodies.New(x.body)
+	_, x.passed = usage.Peek(nil, x.peeked, x.length)
+	x.peeked.Pass()
+}
+
+// release ends the hold of what was read ahead.
+func (x *exchange) release() {
+	if x.peeked != nil {
+		x.peeked.Release()
+	}
+}
+
 // readUsage reads the usage of a response while its body passes, if a rule needs it.
 func (x *exchange) readUsage(r *http.Response) {
 	if x.admission.ReadsUsage() && r.StatusCode != http.StatusSwitchingProtocols {
