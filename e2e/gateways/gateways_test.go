@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -203,15 +202,8 @@ func TestStoreDown(t *testing.T) {
 // Without a gateway, headgate itself passes requests on.
 func TestProxy(t *testing.T) {
 	t.Parallel()
-	s := &site{app: &app{}, client: &http.Client{Transport: &http.Transport{}}}
-	t.Cleanup(s.client.CloseIdleConnections)
-	server := httptest.NewServer(s.app)
-	t.Cleanup(server.Close)
-	dir, address := directory(t), freeAddress(t)
 	rules := edit(t, files(t, "caddy.md")["headgate.yaml"], "/m", "/h")
-	write(t, dir, map[string]string{"headgate.yaml": edit(t, rules, "127.0.0.1/32", "192.0.2.1/32")})
-	startHeadgate(t, dir, "--proxy", address+"="+server.URL)
-	s.url = "http://" + address
+	s, server := openProxy(t, edit(t, rules, "127.0.0.1/32", "192.0.2.1/32"))
 	for range 2 {
 		a := s.send(t, "POST", "/login", strings.NewReader("user=x"), forged...)
 		passed(t, s, "a body", a, "POST /login user=x")

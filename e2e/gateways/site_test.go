@@ -3,6 +3,7 @@
 package gateways
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -26,6 +27,8 @@ type gateway struct {
 	grpc    bool   // the gateway asks over gRPC
 	// failOpen edits the configuration as the page says.
 	failOpen func(t *testing.T, files map[string]string)
+	timeout  [2]string // how the configuration waits for 1 s, and for 9 s
+	uploads  [2]string // an edit that lets clients send bodies of 9 MB
 }
 
 var gateways = map[string]gateway{
@@ -36,6 +39,8 @@ var gateways = map[string]gateway{
 		failOpen: func(t *testing.T, files map[string]string) {
 			files["nginx.conf"] = edit(t, files["nginx.conf"], "# error_page 502", "error_page 502")
 		},
+		timeout: [2]string{"proxy_read_timeout    1s", "proxy_read_timeout 9s"},
+		uploads: [2]string{"location / {\n            auth", "location / {\n client_max_body_size 9m; auth"},
 	},
 	"Caddy": {
 		page: "caddy.md", config: "Caddyfile",
@@ -45,6 +50,7 @@ var gateways = map[string]gateway{
 			site := strings.TrimSuffix(files["Caddyfile"], "}\n")
 			files["Caddyfile"] = site + files["fail-open"] + "}\n"
 		},
+		timeout: [2]string{"response_header_timeout 1s", "response_header_timeout 9s"},
 	},
 	"Envoy": {
 		page: "envoy.md", config: "envoy.yaml", grpc: true,
@@ -65,6 +71,7 @@ var gateways = map[string]gateway{
 				"return status 503 if !{ var(txn.limit_status) -m int 200 }",
 				"return status 503 if !{ var(txn.limit_status) -m int 200 } !{ var(txn.limit_status) -m int 0 }")
 		},
+		timeout: [2]string{"local timeout = 1000", "local timeout = 9000"},
 	},
 }
 
@@ -77,17 +84,45 @@ type app struct {
 }
 
 func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Upgrade") == "websocket" {
+		shout(w)
+		return
+	}
 	body, err := io.ReadAll(r.Body)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.requests = append(a.requests, r.Method+" "+r.URL.Path+" "+string(body))
+	got := string(body)
+	if len(got) > 1<<20 {
+		got = fmt.Sprint(len(got), " bytes")
+	}
+	a.requests = append(a.requests, r.Method+" "+r.URL.Path+" "+got)
 	if a.abort || err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	w.Header().Set("X-App", "1")
 	w.Header().Set("Ratelimit", `"app";r=9;t=9`) // which must give way
 	w.Header().Set("Ratelimit-Policy", `"app";q=9;w=9`)
+	if string(body) == "wrong" {
+		w.WriteHeader(http.StatusUnauthorized)
+	}
 	_, _ = io.WriteString(w, "hello\n")
+}
+
+// shout answers each line of a websocket in upper case. Its answer to the key is that of RFC 6455.
+func shout(w http.ResponseWriter) {
+	conn, both, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	defer conn.Close()
+	_, _ = both.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n" +
+		"Upgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n")
+	for err == nil {
+		_ = both.Flush()
+		var line string
+		line, err = both.ReadString('\n')
+		_, _ = both.WriteString(strings.ToUpper(line))
+	}
 }
 
 // since returns the requests since the last call.
@@ -135,6 +170,9 @@ func (g gateway) openWith(t *testing.T, found map[string]string, args ...string)
 	found["headgate.yaml"] = edit(t, found["headgate.yaml"], "/m", "/h")
 	found["headgate.yaml"] += g.rules
 	write(t, dir, map[string]string{"headgate.yaml": found["headgate.yaml"]})
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "127.0.0.1:3000", server.Listener.Addr().String())
+	}
 	listener := "http"
 	if g.grpc {
 		listener = "grpc"
