@@ -107,8 +107,15 @@ func (l *Listener) add(c *conn) bool {
 	return true
 }
 
-// note notes whether there are nearly as many connections as there may be.
-func (l *Listener) note() { l.full.Store(len(l.open) > l.most-l.most/8) }
+// note notes whether there are nearly as many connections as there may be, until there are half.
+func (l *Listener) note() {
+	switch n := len(l.open); {
+	case n > l.most-l.most/4:
+		l.full.Store(true)
+	case n < l.most/2:
+		l.full.Store(false)
+	}
+}
 
 // lastUse is when a connection was used.
 type lastUse struct {
