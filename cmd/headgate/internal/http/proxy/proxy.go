@@ -113,14 +113,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	paced := newPacedWriter(w, h.options.Stall)
-	defer paced.finish()
 	x := &exchange{
 		trusted: h.options.Trusted(r), length: r.ContentLength,
-		body: &pacedBody{
-			ReadCloser: r.Body, controller: paced.controller, request: r, trailer: trailerOf(r),
-			stall: h.options.Stall, left: h.options.Stall, endless: h.calls && isCall(r),
-		},
+		body: newPacedBody(paced, r, h.calls && isCall(r)),
 	}
+	defer paced.finish(x.body)
 	if r.ContentLength != 0 {
 		defer context.AfterFunc(h.engine.Ending(), x.body.hurry)() //nolint:contextcheck // of all
 	}
@@ -152,11 +149,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer.Fail(paced, http.StatusRequestTimeout, noBody)
 		return
 	case err != nil:
-		paced.dropBody(r)
+		x.body.drop()
 		answer.Undecided(paced, r)
 		return
 	case !x.verdict.Allowed:
-		paced.dropBody(r)
+		x.body.drop()
 		if isCall(r) {
 			answer.DenyCall(paced, r, &x.verdict)
 			return
@@ -169,6 +166,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	passed.ContentLength = x.length
 	if r.ContentLength != 0 {
 		passed.Body = x.body
+	}
+	if r.ContentLength != 0 && r.ProtoMajor == 1 {
+		paced.body = x.body
 	}
 	if x.passed != nil {
 		passed.Body = x.passed

@@ -18,6 +18,7 @@ type pacedWriter struct {
 	controller *http.ResponseController
 	stall      time.Duration
 	own        func(http.Header) // called with the fields of an answer of the proxy itself
+	body       *pacedBody        // which is passed on, in HTTP/1; nil: none is
 }
 
 func newPacedWriter(w http.ResponseWriter, stall time.Duration) *pacedWriter {
@@ -54,20 +55,29 @@ func (w *pacedWriter) WriteHeader(status int) {
 	if status >= http.StatusOK && w.own != nil {
 		w.own(w.Header())
 	}
+	if status >= http.StatusOK && w.body != nil && !w.body.ended.Load() {
+		// The response does not wait for a body that its server does not want.
+		_ = w.controller.EnableFullDuplex()
+		w.Header().Set("Connection", "close") // the rest is no request
+	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // Unwrap is called by [http.ResponseController].
 func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// finish bounds what the server writes after the handler.
-func (w *pacedWriter) finish() { w.bound(true) }
-
-// dropBody bounds how long the server waits for the rest of a body that is not passed on.
-func (w *pacedWriter) dropBody(r *http.Request) {
-	if r.ContentLength != 0 {
-		_ = w.controller.SetReadDeadline(time.Now().Add(min(w.stall/2, dropTime)))
+// finish bounds what the server writes after the handler, and ends what is left of the body, for
+// which the server would wait without a bound. The response does not wait for that.
+func (w *pacedWriter) finish(body *pacedBody) {
+	w.bound(true)
+	if body.ended.Load() {
+		return
 	}
+	if w.body != nil {
+		_ = w.controller.Flush()
+	}
+	body.drop()
+	_ = body.Close()
 }
 
 const (
@@ -86,6 +96,7 @@ type pacedBody struct {
 	stall      time.Duration // for how long the server waits if nothing comes
 	left       time.Duration // of that
 	failed     atomic.Bool   // the body ended before its end
+	ended      atomic.Bool   // all of it was read
 
 	request *http.Request // whose trailer is there at the end of the body
 	trailer http.Header   // what is passed on of it
@@ -93,6 +104,17 @@ type pacedBody struct {
 	mu      sync.Mutex
 	reading bool
 	hurried bool
+	dropped bool
+}
+
+// newPacedBody returns the body of r, whose response is w.
+func newPacedBody(w *pacedWriter, r *http.Request, endless bool) *pacedBody {
+	b := &pacedBody{
+		ReadCloser: r.Body, controller: w.controller, endless: endless,
+		stall: w.stall, left: w.stall, request: r, trailer: trailerOf(r),
+	}
+	b.ended.Store(r.ContentLength == 0)
+	return b
 }
 
 // Read implements io.Reader.
@@ -107,6 +129,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	}
 	b.end()
 	if err == io.EOF {
+		b.ended.Store(true)
 		for name := range b.trailer {
 			b.trailer[name] = b.request.Trailer[name]
 		}
@@ -114,14 +137,14 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer. The server reads a little of what is left.
-func (b *pacedBody) Close() error {
-	if b.failed.Load() {
-		return b.ReadCloser.Close()
+// drop bounds how long the server waits for what is left of a body that nobody wants.
+func (b *pacedBody) drop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.dropped && !b.ended.Load() && !b.failed.Load() {
+		b.dropped = true
+		b.bound(time.Now().Add(min(b.stall/2, dropTime)))
 	}
-	b.bound(time.Now().Add(min(b.stall/2, dropTime)))
-	defer b.bound(time.Time{})
-	return b.ReadCloser.Close()
 }
 
 // begin bounds a read that begins.
@@ -133,7 +156,7 @@ func (b *pacedBody) begin(now time.Time) {
 	if b.hurried {
 		most = min(most, hurryTime)
 	}
-	if b.left = min(b.left, most); !b.endless {
+	if b.left = min(b.left, most); !b.endless && !b.dropped {
 		b.bound(now.Add(b.left))
 	}
 }
@@ -143,15 +166,16 @@ func (b *pacedBody) begin(now time.Time) {
 func (b *pacedBody) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.reading = false
-	b.bound(time.Time{})
+	if b.reading = false; !b.dropped {
+		b.bound(time.Time{})
+	}
 }
 
 // hurry lets the server wait less, because it stops.
 func (b *pacedBody) hurry() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.hurried = true; b.reading && !b.endless {
+	if b.hurried = true; b.reading && !b.endless && !b.dropped {
 		b.bound(time.Now().Add(min(b.stall, hurryTime)))
 	}
 }
