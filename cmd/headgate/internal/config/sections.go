@@ -149,10 +149,10 @@ func (r *reader) trust(n *yaml.Node, path string) {
 // cors reads the origins of pages.
 func (r *reader) cors(n *yaml.Node, path string) {
 	r.texts(n, path, "text", func(text string, n *yaml.Node, path string) {
-		u, err := url.Parse(text)
-		if text != "*" && (err != nil || u.Host == "" || text != strings.ToLower(u.Scheme+"://"+u.Host)) {
-			r.faultf(n, path, `%q is not an origin; want one such as https://app.example.com, or "*"`, text)
-			return
+		if u, err := url.Parse(text); text != "*" &&
+			(err != nil || u.Host == "" || text != strings.ToLower(u.Scheme+"://"+u.Host)) {
+			r.faultf(n, path,
+				`%q is not an origin; want one such as https://app.example.com, or "*"`, text)
 		}
 		r.config.CORS = append(r.config.CORS, text)
 	})

@@ -248,8 +248,8 @@ type turn struct {
 // Deadline implements [context.Context].
 func (t *turn) Deadline() (time.Time, bool) { return t.by, true }
 
-// wait calls f, unless too many wait in the rule of a. It reports false if that is so, if the client
-// leaves, if the turn would come too late, and if the server stops.
+// wait calls f, unless too many wait in the rule of a. It reports false if that is so, if the
+// client leaves, if the turn would come too late, and if the server stops.
 func (q *Question) wait(
 	ctx context.Context, a *ask, f func(context.Context) error,
 ) (come bool, err error) {
