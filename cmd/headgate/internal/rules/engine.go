@@ -134,6 +134,9 @@ func (e *Engine) activate() {
 	e.active.Store(a)
 }
 
+// Ending ends with [Engine.EndHolds].
+func (e *Engine) Ending() context.Context { return e.holds.ending }
+
 // NoRuleError is returned for the name of a rule that does not exist.
 type NoRuleError struct{ Name string }
 

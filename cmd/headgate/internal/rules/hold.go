@@ -81,9 +81,6 @@ func newHolds(store headgate.Store) (h holds) {
 // EndHolds denies the requests that wait, and lets none wait from now on.
 func (e *Engine) EndHolds() { e.holds.end() }
 
-// Ending ends with EndHolds.
-func (e *Engine) Ending() context.Context { return e.holds.ending }
-
 // Waiting calls f with how many requests wait in each rule that holds them.
 func (e *Engine) Waiting(f func(rule string, n int64)) {
 	for rule, w := range e.active.Load().waiting {
