@@ -135,7 +135,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer x.release()
 	status, why := x.expect(question, r)
 	if status != 0 {
-		paced.dropBody(r)
+		x.body.drop()
 		answer.Refuse(paced, status, why)
 		return
 	}
