@@ -39,7 +39,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: test gateways grpc-js alerts upstream race cross lint fix-check tidy-check fmt-check vuln fuzz bench-quick release-check api-check soak newest ## Do all that CI does
+check: test gateways sdks grpc-js alerts upstream race cross lint fix-check tidy-check fmt-check vuln fuzz bench-quick release-check api-check soak newest ## Do all that CI does
 
 DEPS = scripts/deps redis cc chromium python node curl grpcio lua h2load
 
@@ -76,7 +76,12 @@ chaos: deps ## Break real Redis servers under load, and print what was granted (
 .PHONY: gateways
 gateways: ## Run the configurations of docs/gateways with real nginx, Caddy and HAProxy, and Redis behind Envoy
 	@scripts/deps nginx caddy haproxy python redis envoy
-	@go test -count=1 -tags gateways $(TESTFLAGS) ./e2e/gateways
+	@go test -count=1 -tags gateways -skip '^TestVendors' $(TESTFLAGS) ./e2e/gateways
+
+.PHONY: sdks
+sdks: ## Call model APIs through the proxy with the SDKs of their vendors, which pip and npm install
+	@scripts/deps sdks
+	@go test -count=1 -tags gateways -run '^TestVendors' $(TESTFLAGS) ./e2e/gateways
 
 .PHONY: grpc-js
 grpc-js: ## Test headgate serve with gRPC for Node, which npm installs

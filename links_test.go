@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -35,7 +36,8 @@ func readPages(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
 	if err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
-		if err == nil && e.IsDir() && (e.Name() == "node_modules" || e.Name() == ".git") {
+		foreign := []string{".git", "node_modules", "site-packages"}
+		if err == nil && e.IsDir() && slices.Contains(foreign, e.Name()) {
 			return filepath.SkipDir
 		}
 		if err != nil || filepath.Ext(path) != ".md" {

@@ -195,8 +195,8 @@ func TestExamplesOfTheDocs(t *testing.T) {
 			t.Fatal(err)
 		}
 		more := yamlBlock.FindAllSubmatch(text, -1)
-		if blocks = append(blocks, more...); len(more) != 1 {
-			t.Fatalf("%s has %d examples", page, len(more))
+		if blocks = append(blocks, more...); len(more) == 0 {
+			t.Fatalf("%s has no examples", page)
 		}
 	}
 	env := func(string) (string, bool) { return "value-of-a-variable", true }
