@@ -19,7 +19,7 @@ type KeyFunc func(Request) string
 // Header makes keys from the value of a header field, such as an API key. A client that may send
 // any value gets a fresh budget with each, so use it for values that were verified. The key is
 // "header:VALUE", as in a rule of headgate serve, also in the function of NewLimiterFunc. To choose
-// plans by the bare value, write a KeyFunc of your own, as examples/plans does, or put the plan into
+// plans by the bare value, write a KeyFunc of your own, as examples/plans does, or put the plan in
 // the context. Values of two fields can be equal: if a store has a limit for each field, name the
 // limits (see headgate.Limit.Named).
 //
@@ -31,7 +31,9 @@ func Header(name string) KeyFunc {
 	case name == "Host": // which net/http does not keep in Header
 		return func(r Request) string { return tagged("header:", keytext.Host(r.Host())) }
 	case keytext.IsCredential(name):
-		return func(r Request) string { return tagged("header:", keytext.Credential(first(r, name))) }
+		return func(r Request) string {
+			return tagged("header:", keytext.Credential(first(r, name)))
+		}
 	}
 	return func(r Request) string { return tagged("header:", first(r, name)) }
 }

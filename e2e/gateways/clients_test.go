@@ -129,6 +129,7 @@ func websocket(t *testing.T, s *site) {
 		t.Errorf("a websocket: %v, %v", r, err)
 		return
 	}
+	defer r.Body.Close()
 	for _, word := range []string{"one\n", "two\n"} {
 		_, _ = io.WriteString(conn, word)
 		if got, err := lines.ReadString('\n'); got != strings.ToUpper(word) {
@@ -156,13 +157,13 @@ for size, parts, pause in (5 << 20, 1, 0), (20 << 20, 1, 0), (2 << 20, 30, 0.1):
 // A client that is denied while it sends a body reads why.
 func TestDeniedUploads(t *testing.T) {
 	t.Parallel()
-	for name, cost := range map[string]string{"plain": "1", "tokens": "{tokens: {estimate: 1}}"} {
+	for name, cost := range map[string]string{"plain": "1", "usage": "{tokens: {estimate: 1}}"} {
 		s, _ := openProxy(t, "rules: [{name: r, limits: 1/h, cost: "+cost+"}]\n")
 		s.send(t, "GET", "/", nil)
 		python := exec.CommandContext(t.Context(), "python3", "-c", uploads,
 			strings.TrimPrefix(s.url, "http://"))
 		out, err := python.CombinedOutput()
-		if want := strings.Repeat("429 True True\n", 6); err != nil || string(out) != want {
+		if want := strings.Repeat("429"+strings.Repeat(" True", 2)+"\n", 6); err != nil || string(out) != want {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}

@@ -131,7 +131,7 @@ func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command, args []string)
 		return err
 	}
 	if f.check {
-		return f.checkFiles(cmd)
+		return f.checkFiles(ctx, cmd)
 	}
 	f.o.Version = version()
 	reload := hangups()
@@ -279,16 +279,16 @@ func newLog(w io.Writer, level slog.Level, json bool) *slog.Logger {
 }
 
 // checkFiles prints what the files say, or fails with all faults.
-func (f *serveFlags) checkFiles(cmd *cobra.Command) error {
+func (f *serveFlags) checkFiles(ctx context.Context, cmd *cobra.Command) error {
 	if len(f.o.Files) == 0 && f.o.Environment == nil {
 		return usagef(cmd, "--check has no files; name them after it")
 	}
 	var text string
 	var err error
-	left := await.Do(cmd.Context(), func() { text, err = serve.Check(f.o) }) // a file may hang
+	left := await.Do(ctx, func() { text, err = serve.Check(f.o) }) // a file may hang
 	switch {
 	case left:
-		return cmd.Context().Err()
+		return ctx.Err()
 	case err != nil:
 		return err
 	}

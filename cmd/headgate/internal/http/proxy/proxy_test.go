@@ -150,8 +150,8 @@ func TestLimitsAndFields(t *testing.T) {
 	e := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Ratelimit-Limit", "9")
 		w.Header().Set("X-Ratelimit-Remaining", "9")
-		w.Header().Set("RateLimit-Limit", "9") // of an older draft
-		w.Header().Set("RateLimit-Reset", "9")
+		w.Header().Set("Ratelimit-Limit", "9") // of an older draft
+		w.Header().Set("Ratelimit-Reset", "9")
 		w.Header().Set("Retry-After", "77")
 		w.Header().Set("X-Got", r.Method+" "+r.Host+" "+r.RequestURI)
 	}, "", rules.Rule{Name: "two", Match: rules.Match{Path: "/a/*"}, Limits: per(2)})
@@ -163,7 +163,7 @@ func TestLimitsAndFields(t *testing.T) {
 		}
 		h := r.Header
 		if got := h.Values("X-Ratelimit-Remaining"); len(got) != 1 || got[0] != fmt.Sprint(1-i) ||
-			h.Get("X-Ratelimit-Limit") != "2" || h.Get("RateLimit-Limit")+h.Get("RateLimit-Reset") != "" ||
+			h.Get("X-Ratelimit-Limit") != "2" || h.Get("Ratelimit-Limit")+h.Get("Ratelimit-Reset") != "" ||
 			h.Get("Retry-After") != "77" ||
 			!strings.HasPrefix(h.Get("Ratelimit"), fmt.Sprintf(`"two";r=%d;t=`, 1-i)) {
 			t.Errorf("%v", h)
