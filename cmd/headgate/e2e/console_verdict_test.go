@@ -162,7 +162,7 @@ func TestConsoleBanOfOneRule(t *testing.T) {
 		p.until("there is an act for each", says("#actions-rows", "Banned "+bot+" in rule "+rule))
 	}
 	p.do(run(rowOf(bot) + `.querySelector(".key-name").click()`))
-	p.until("all its rules are shown", `document.querySelectorAll("#keys .rule-part").length === 3`)
+	p.until("all its rules are shown", `document.querySelectorAll("#keys .rule-part").length === 4`)
 	p.until("a banned key is no full bar", `document.querySelector("#keys .meter.banned i").style.width === "0%"`)
 	p.until("a mark says what was done", `[...document.querySelectorAll("#actions-marks span")].filter((m) =>
 		m.title.startsWith("Banned `+bot+` in rule ")).length === 2`)

@@ -151,11 +151,12 @@ func testErrorsAreOfTheCallOnly(t *testing.T, command []string) {
 		{call{checkHealth, "0a09" + hex.EncodeToString([]byte("ratelimit"))}, 0, ""},
 		{call{checkHealth, "0a05" + hex.EncodeToString([]byte("other"))}, 5, "unknown service"},
 		{call{shouldRateLimit, "0aff"}, 3, "is truncated or not protobuf"},
-		{call{shouldRateLimit, "0a02fffe"}, 3, "domain is not valid UTF-8"},
+		{call{shouldRateLimit, "0a02fffe"}, 2, "descriptor list must not be empty"}, // any bytes
 		{decide(t, override), 3, "descriptors[0].limit.unit is 99"},
 		{decide(t, hits), 3, "descriptors[0].hits_addend is 18446744073709551615"},
 		{decide(t, request("", "few", "a")), 2, "rate limit domain must not be empty"},
-		{decide(t, request("edge", "few", strings.Repeat("a", 1<<16))), 3, "want at most 65536"},
+		{decide(t, request(strings.Repeat("a", 1<<16+1), "few", "a")), 3, "want at most 65536"},
+		{decide(t, request("edge", "few", strings.Repeat("a", 1<<16))), 0, ""},
 		{call{"/envoy.service.ratelimit.v3.RateLimitService/Other", ""}, 12, "Other"},
 		{decide(t, request("edge", "few", "a")), 0, ""},
 	}
