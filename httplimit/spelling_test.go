@@ -162,11 +162,12 @@ func TestSpellingsOfACredential(t *testing.T) {
 		"\t", "[",
 	}
 	for range 3000 {
-		text := "session="
+		var text strings.Builder
+		text.WriteString("session=")
 		for range 1 + random.IntN(6) {
-			text += pieces[random.IntN(len(pieces))]
+			text.WriteString(pieces[random.IntN(len(pieces))])
 		}
-		cookies = append(cookies, text)
+		cookies = append(cookies, text.String())
 	}
 	for _, text := range cookies {
 		send("Cookie", text)
