@@ -38,7 +38,7 @@ func (l *loader) warnRule(r *rules.Rule, at origin) {
 	}
 	if m := r.Match.Methods; r.Cost.Tokens != nil && len(m) > 0 && !slices.Contains(m, "GET") {
 		l.warnAt(at.Place, at.field, "websockets, which begin with GET, do not match this rule: "+
-			"their tokens are not counted; want GET, too, and they are refused")
+			"their tokens are not counted; add GET, so that websockets are refused")
 	}
 	for i, limit := range r.Limits {
 		if slices.ContainsFunc(r.Limits[:i], func(l headgate.Limit) bool {
@@ -70,7 +70,7 @@ func (l *loader) warnMemory(limit headgate.Limit, at origin) {
 	store := cmp.Or(l.store, l.config.Store, "memory:")
 	if limit.Algorithm() == headgate.AlgorithmCalendarWindow &&
 		strings.TrimSuffix(store, ":") == "memory" {
-		l.warnAt(at.Place, at.field, fmt.Sprintf("limit %s begins again when the server "+
+		l.warnAt(at.Place, at.field, fmt.Sprintf("limit %s loses its count when the server "+
 			"restarts; want store: redis://HOST, and a Redis that keeps its data on disk",
 			limit.Named("")))
 	}
