@@ -130,10 +130,12 @@ func (l *Limiter) count(it *item, u usage) {
 	beyond := it.hits // of the hits, those above the limit
 	switch {
 	case !u.over:
-		if u.after > u.before && u.after > near {
-			c.NearLimit.Add(u.after - max(near, u.before))
+		excess := u.after - min(u.after, u.limit) // of hits of which only a part fitted
+		if within := u.after - excess; within > max(near, u.before) {
+			c.NearLimit.Add(within - max(near, u.before))
 		}
-		c.WithinLimit.Add(it.hits)
+		c.WithinLimit.Add(it.hits - excess)
+		c.OverLimit.Add(excess)
 		return
 	case it.cached:
 		c.OverLimitWithLocalCache.Add(it.hits)

@@ -147,6 +147,7 @@ func (b *builder) rule(s *Spec, domain, key string) *rule {
 	r := &rule{
 		domain: domain, key: key, shown: Limit{Name: l.Name}, unlimited: l.Unlimited,
 		shadow: s.ShadowMode, quota: s.QuotaMode, detailed: s.DetailedMetric,
+		always:   s.ChargeAlways,
 		replaces: l.Replaces, metadata: s.Metadata,
 	}
 	b.numbers(r, l)

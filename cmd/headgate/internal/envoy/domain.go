@@ -18,6 +18,7 @@ type Spec struct {
 	Descriptors    []Spec
 	ShadowMode     bool
 	QuotaMode      bool
+	ChargeAlways   bool
 	DetailedMetric bool
 	ValueToMetric  bool
 	ShareThreshold bool

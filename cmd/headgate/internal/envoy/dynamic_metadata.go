@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -18,7 +19,7 @@ func (l *Limiter) describe(w *work, req *Request, statuses []Status) []byte {
 			mergeMetadata(passed, it.rule.metadata)
 		}
 	}
-	fields := map[string]any{"domain": req.Domain, "descriptors": descriptors}
+	fields := map[string]any{"domain": strings.ToValidUTF8(req.Domain, "\ufffd"), "descriptors": descriptors}
 	if req.HitsAddend != 0 {
 		fields["hitsAddend"] = float64(req.HitsAddend)
 	}
@@ -27,7 +28,7 @@ func (l *Limiter) describe(w *work, req *Request, statuses []Status) []byte {
 	}
 	s, err := structpb.NewStruct(fields)
 	if err != nil {
-		return nil // text that is not UTF-8, which the protocol does not carry
+		return nil // cannot happen: all text is UTF-8
 	}
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(s)
 	if err != nil {
@@ -39,7 +40,7 @@ func (l *Limiter) describe(w *work, req *Request, statuses []Status) []byte {
 func describeDescriptor(d *Descriptor) map[string]any {
 	entries := make([]any, len(d.Entries))
 	for i, e := range d.Entries {
-		entries[i] = e.Key + "=" + e.Value
+		entries[i] = strings.ToValidUTF8(e.Key+"="+e.Value, "\ufffd")
 	}
 	fields := map[string]any{"entries": entries}
 	if o := d.Override; o != nil {

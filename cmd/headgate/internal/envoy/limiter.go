@@ -140,6 +140,7 @@ type item struct {
 	force    bool
 	// overdraws is for hits that are granted if any of them fits; they are forced once it does.
 	overdraws bool
+	after     bool // the work of the hits has been done
 	cached    bool // over the limit, as the local cache remembers
 	pending   bool // not sent to the store yet
 	peek      bool // decided as a peek: a limit that is used up exactly is not exceeded
@@ -217,18 +218,10 @@ func (l *Limiter) find(w *work, it *item, root *node, d *Descriptor) error {
 	it.counters = r.stats.own
 	if !ownPath(r, d, w.steps) {
 		w.text = appendPath(w.text[:0], r, d, w.steps)
-		it.counters = r.stats.paths.get(l.stats, r.domain, bounded(w.text))
+		it.counters = r.stats.paths.get(l.stats, r.domain, w.text)
 	}
 	l.addKey(w, it, root.name, d)
 	return nil
-}
-
-// bounded returns the path of statistics, or that of all whose own is empty or too long.
-func bounded(path []byte) []byte {
-	if len(path) == 0 || len(path) > maxText {
-		return []byte("other")
-	}
-	return path
 }
 
 // override makes the limit that d brings the rule of it.
@@ -239,7 +232,7 @@ func (l *Limiter) override(w *work, it *item, root *node, d *Descriptor) error {
 	}
 	it.rule = &it.own
 	w.text = appendOverridePath(w.text[:0], d)
-	it.counters = root.overrides.get(l.stats, root.name, bounded(w.text))
+	it.counters = root.overrides.get(l.stats, root.name, w.text)
 	w.steps = w.steps[:0]
 	l.addKey(w, it, root.name, d)
 	return nil
@@ -254,7 +247,7 @@ func (l *Limiter) addKey(w *work, it *item, domain string, d *Descriptor) {
 	w.keys = appendKey(w.keys, domain, d, w.steps)
 	if key := w.keys[it.keyFrom:]; len(key) > maxText {
 		sum := sha256.Sum256(key)
-		w.keys = append(appendEscaped(w.keys[:it.keyFrom], domain), "|sha256="...)
+		w.keys = append(appendEscaped(w.keys[:it.keyFrom], domain), "|sha256:"...) // no other part lacks a =
 		w.keys = hex.AppendEncode(w.keys, sum[:])
 	}
 	it.keyTo = len(w.keys)
@@ -275,8 +268,11 @@ func (it *item) charge(req *Request, d *Descriptor) {
 	}
 	// Denied hits count, as upstream has it. A limit in Headgate's text form counts what it grants.
 	// But hits that come with the descriptor may be known only after the work is done. They are
-	// granted, and charged, while anything is left, so that the debt is at most one request's.
-	it.force, it.overdraws = it.rule.window > 0, it.rule.window == 0 && d.HasHits
+	// granted, and charged, while anything is left, so that a client that asks for more than its
+	// limit gets it; or the rule charges them always.
+	it.after = it.rule.always && d.HasHits
+	it.force = it.rule.window > 0 || it.after
+	it.overdraws = !it.force && d.HasHits
 }
 
 // replace drops the limits that others of the same request replace.

@@ -439,3 +439,56 @@ descriptors: [{key: a, detailed_metric: true, rate_limit: {unit: day, requests_p
 		}
 	})
 }
+
+// Requests that run at the same time, and are charged afterwards, owe what they used, if the rule
+// charges always. All or none does not drop such a charge.
+func TestChargeAlways(t *testing.T) {
+	for _, o := range []Options{{}, {StopWhenOverLimit: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, o, "domain: d\ndescriptors: [{key: a, limit: 60000/h, charge_always: true}]")
+			served := 0
+			for range 360 { // an hour
+				passed := 0
+				for range 10 {
+					if f.ask(hits(0, desc("a=1"))).Code == OK {
+						passed++
+					}
+				}
+				for range passed {
+					f.ask(hits(1000, desc("a=1")))
+					served += 1000
+				}
+				time.Sleep(10 * time.Second)
+			}
+			if served < 110_000 || served > 130_000 { // the burst, the rate, and one round
+				t.Errorf("%d tokens were used in an hour of a limit of 60,000", served)
+			}
+		})
+	}
+}
+
+// The statistics of hits of which a part fits count the rest as over the limit.
+func TestOverdraftIsCounted(t *testing.T) {
+	f := newFixture(t, Options{}, "domain: d\ndescriptors: [{key: a, limit: 10/h}]")
+	f.want("ok: ok/2", hits(8, desc("a=1")))
+	f.want("ok: ok/0", hits(6, desc("a=1")))
+	got := map[string]uint64{}
+	f.stats.Visit(func(c Counter) { got[c.Name] += c.Value })
+	if got["within_limit"] != 10 || got["over_limit"] != 4 || got["near_limit"] != 2 {
+		t.Errorf("%v", got)
+	}
+}
+
+// A descriptor without entries has a text, and one of any bytes is in the metadata.
+func TestTextsOfStrangeDescriptors(t *testing.T) {
+	if got := (&Descriptor{}).Text(); got != "" {
+		t.Errorf("%q", got)
+	}
+	f := newFixture(t, Options{DynamicMetadata: true}, `
+domain: d
+descriptors: [{key: a, metadata: {plan: free}, rate_limit: {unit: day, requests_per_unit: 9}}]`)
+	r := f.ask(Descriptor{Entries: []Entry{{"a", "\xff"}}})
+	if !strings.Contains(string(r.Metadata), "free") {
+		t.Errorf("%q", r.Metadata)
+	}
+}

@@ -28,7 +28,7 @@ type Descriptor struct {
 type Entry struct{ Key, Value string }
 
 // Text returns d as in the keys of counters: key=value|key=value.
-func (d *Descriptor) Text() string { return string(appendKey(nil, "", d, nil)[1:]) }
+func (d *Descriptor) Text() string { return DescriptorText(string(appendKey(nil, "", d, nil))) }
 
 // Override is a limit that a request brings with it.
 type Override struct {

@@ -29,6 +29,7 @@ type rule struct {
 	unlimited bool
 	shadow    bool
 	quota     bool
+	always    bool // hits of descriptors are charged, whether or not they fit
 	detailed  bool
 	perSecond bool
 	replaces  []string

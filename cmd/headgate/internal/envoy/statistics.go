@@ -205,6 +205,9 @@ const rest = ""
 
 // get returns the counters of path in domain.
 func (p *paths) get(s *Statistics, domain string, path []byte) *Counters {
+	if len(path) == 0 || len(path) > maxText {
+		path = []byte(cmp.Or(p.other, "other"))
+	}
 	if known := p.known.Load(); known != nil {
 		if c := (*known)[string(path)]; c != nil {
 			return c

@@ -19,7 +19,8 @@ func (l *Limiter) plan(w *work) {
 		}
 		it.key = keys[it.keyFrom:it.keyTo]
 		quota := it.rule.quota || l.options.QuotaMode
-		it.together = l.options.StopWhenOverLimit && !quota && !it.rule.shadow && it.cost >= 0
+		it.together = l.options.StopWhenOverLimit && !quota && !it.rule.shadow &&
+			it.cost >= 0 && !it.after
 		if it.together {
 			it.force, it.overdraws = false, false
 		}

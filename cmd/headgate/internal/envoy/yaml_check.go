@@ -11,10 +11,10 @@ var knownKeys = map[string]bool{
 	"shadow_mode": true, "quota_mode": true, "detailed_metric": true, "value_to_metric": true,
 	"share_threshold": true, "metadata": true,
 	"unit": true, "requests_per_unit": true, "unlimited": true, "name": true, "replaces": true,
-	"unit_multiplier": true, "limit": true,
+	"unit_multiplier": true, "limit": true, "charge_always": true,
 }
 
-var ours = map[string]bool{"unit_multiplier": true, "limit": true}
+var ours = map[string]bool{"unit_multiplier": true, "limit": true, "charge_always": true}
 
 // check reports keys that are not known and values of kinds that the dialect does not have.
 func (r *reader) check(n *yaml.Node) {

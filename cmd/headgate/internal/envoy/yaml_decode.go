@@ -93,6 +93,8 @@ func (r *reader) descriptor(p pair, s *Spec) {
 		r.boolean(p.value, &s.ShadowMode)
 	case "quota_mode":
 		r.boolean(p.value, &s.QuotaMode)
+	case "charge_always":
+		r.boolean(p.value, &s.ChargeAlways)
 	case "detailed_metric":
 		r.boolean(p.value, &s.DetailedMetric)
 	case "value_to_metric":

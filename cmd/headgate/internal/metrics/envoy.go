@@ -40,7 +40,7 @@ func NewEnvoy(m *Metrics, milliseconds bool) *Envoy {
 		ConstLabels: prometheus.Labels{"grpc_method": "ShouldRateLimit"},
 	})
 	e.failed = m.counter("headgate_envoy_failed_calls_total",
-		"Calls of Envoy that failed, so that Envoy decides: message, request, store or canceled.",
+		"Calls of Envoy that failed, so that Envoy decides: request, canceled, internal or store.",
 		"reason")
 	for _, reason := range CallFailures {
 		e.failed.WithLabelValues(reason) // the first failure is then an increase
@@ -50,9 +50,9 @@ func NewEnvoy(m *Metrics, milliseconds bool) *Envoy {
 	return e
 }
 
-// CallFailures are the reasons of calls that fail: the message or the request is wrong, the caller
-// has left, or the store failed.
-var CallFailures = [...]string{"message", "request", "canceled", "store"}
+// CallFailures are the reasons of calls that fail: the request is wrong, the caller has left, there
+// was a panic, or the store failed.
+var CallFailures = [...]string{"request", "canceled", "internal", "store"}
 
 // Failed counts a call that failed.
 func (e *Envoy) Failed(reason string) { e.failed.WithLabelValues(reason).Inc() }

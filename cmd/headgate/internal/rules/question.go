@@ -99,6 +99,9 @@ type Arrival interface {
 // only with a request that is there, and the server sees if the client leaves.
 func (q *Question) BeforeWait(a Arrival) { q.arrival = a }
 
+// DoNotHold lets q be denied at once, also by rules that hold requests.
+func (q *Question) DoNotHold() { q.order.Hold = false }
+
 // add asks r what t would be charged. A rule that is off is not asked.
 func (q *Question) add(r *rule, t *target) {
 	if r.Mode != Off {

@@ -12,12 +12,13 @@ import (
 
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/grpcserver"
-	"github.com/headgate/headgate/cmd/headgate/internal/envoy/wire"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/xds"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/forwardauth"
 	"github.com/headgate/headgate/cmd/headgate/internal/listen"
@@ -41,6 +42,8 @@ func (d decider) Decide(ctx context.Context, req *envoy.Request, resp *envoy.Res
 	return err
 }
 
+const maxLogged = 1 << 10 // bytes of descriptors, which a client may have made long
+
 func (s *server) logEnvoy(req *envoy.Request, resp *envoy.Response, err error) {
 	attributes := []any{"domain", req.Domain}
 	if s.stores.box == nil { // else the log, too, shows no clear key
@@ -48,7 +51,8 @@ func (s *server) logEnvoy(req *envoy.Request, resp *envoy.Response, err error) {
 		for i := range texts {
 			texts[i] = req.Descriptors[i].Text()
 		}
-		attributes = append(attributes, "descriptors", strings.Join(texts, ", "))
+		text := strings.Join(texts, ", ")
+		attributes = append(attributes, "descriptors", text[:min(len(text), maxLogged)])
 	}
 	if err != nil {
 		attributes = append(attributes, "error", err)
@@ -70,12 +74,12 @@ type failures struct {
 func reasonOf(err error) int {
 	_, isInvalid := errors.AsType[*headgate.InvalidError](err)
 	_, isRequest := errors.AsType[envoy.RequestError](err)
-	switch {
-	case wire.IsInvalid(err):
+	switch code := status.Code(err); {
+	case isInvalid || isRequest || code == codes.InvalidArgument || code == codes.ResourceExhausted:
 		return 0
-	case isInvalid || isRequest:
-		return 1
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return 1
+	case code == codes.Internal:
 		return 2
 	}
 	return 3
@@ -174,7 +178,7 @@ func (s *server) openGRPC(ctx context.Context) error {
 		TLS: config, Failed: (&failures{server: s}).failed,
 		Panicked: func(value any) { s.panicked("grpc", value) },
 		Register: func(r grpc.ServiceRegistrar) {
-			service := forwardauth.NewExtAuthz(s.engine, s.clientOfEnvoy)
+			service := forwardauth.NewExtAuthz(s.engine, s.client)
 			authv3.RegisterAuthorizationServer(r, service)
 		},
 	}

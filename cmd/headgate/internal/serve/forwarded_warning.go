@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
@@ -13,7 +15,7 @@ func (s *server) warnOfForwarded(
 	client func(*http.Request) netip.Addr, trusted []netip.Prefix,
 ) func(*http.Request) netip.Addr {
 	return func(r *http.Request) netip.Addr {
-		if r.Header["X-Forwarded-For"] != nil && !s.forwarded.Load() && !rules.IsFrom(r, trusted) &&
+		if namesOther(r) && !s.forwarded.Load() && !rules.IsFrom(r, trusted) &&
 			s.forwarded.CompareAndSwap(false, true) {
 			s.log.Warn("X-Forwarded-For has no effect: its sender is not in trust, so rules by ip "+
 				"count the sender; if it is your gateway, add it to trust in the file",
@@ -21,4 +23,18 @@ func (s *server) warnOfForwarded(
 		}
 		return client(r)
 	}
+}
+
+// namesOther reports whether the X-Forwarded-For of r names another than its sender, which Envoy
+// adds.
+func namesOther(r *http.Request) bool {
+	values := r.Header["X-Forwarded-For"]
+	if len(values) == 0 {
+		return false
+	}
+	sender := r.RemoteAddr
+	if host, _, err := net.SplitHostPort(sender); err == nil {
+		sender = host
+	}
+	return len(values) > 1 || strings.TrimSpace(values[0]) != sender
 }

@@ -134,7 +134,7 @@ func (s *server) tls(files certs.Files, protocols ...string) (*tls.Config, error
 func (s *server) serve(ctx context.Context) error {
 	failed := make(chan error, len(s.listeners))
 	var serving sync.WaitGroup
-	background, stop := context.WithCancel(ctx)
+	background, stop := context.WithCancel(context.WithoutCancel(ctx)) // until the drain
 	defer stop()
 	// First: the overrides of the store are in force for the first request, and other instances
 	// accept the ids that are made for it.

@@ -141,24 +141,20 @@ func (s *server) build() error {
 // trusted are the proxies whose X-Forwarded-For counts.
 type trusted struct {
 	proxies []netip.Prefix
-	find    func(*http.Request) netip.Addr
-	client  func(*http.Request) netip.Addr // find, with a warning
+	client  func(*http.Request) netip.Addr
 }
 
 // trust makes proxies those whose X-Forwarded-For counts.
 func (s *server) trust(proxies []netip.Prefix) error {
 	client, err := rules.ClientAddress(proxies)
 	if err == nil {
-		s.trusted.Store(&trusted{proxies, client, s.warnOfForwarded(client, proxies)})
+		s.trusted.Store(&trusted{proxies, s.warnOfForwarded(client, proxies)})
 	}
 	return err
 }
 
 // client returns the address of the client of r.
 func (s *server) client(r *http.Request) netip.Addr { return s.trusted.Load().client(r) }
-
-// clientOfEnvoy returns the same. Envoy always adds an X-Forwarded-For: it is not worth a warning.
-func (s *server) clientOfEnvoy(r *http.Request) netip.Addr { return s.trusted.Load().find(r) }
 
 // isTrusted reports whether a trusted proxy sent r.
 func (s *server) isTrusted(r *http.Request) bool {

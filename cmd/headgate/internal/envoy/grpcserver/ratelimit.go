@@ -57,11 +57,13 @@ func shouldRateLimit(
 	c := calls.Get().(*call) //nolint:forcetypeassert // the pool holds nothing else
 	defer c.release()
 	if err := receive(c); err != nil {
+		failed(err)
 		return nil, err
 	}
 	if err := wire.Decode(c.message.ReadOnlyData(), &c.request); err != nil {
+		err = status.Error(codes.InvalidArgument, err.Error())
 		failed(err)
-		return nil, status.Error(codes.InvalidArgument, err.Error())
+		return nil, err
 	}
 	c.response.Reset()
 	if err := d.Decide(ctx, &c.request, &c.response); err != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"math"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -42,7 +43,7 @@ type Options struct {
 	// Register adds further services. Default: none.
 	Register func(grpc.ServiceRegistrar)
 
-	// Failed is called with the error of each rate limit request that fails. Default: none.
+	// Failed is called with the error of each call of Envoy that fails. Default: none.
 	Failed func(error)
 
 	// Panicked is called with the value of a panic, whose request is answered INTERNAL.
@@ -50,13 +51,12 @@ type Options struct {
 	Panicked func(value any)
 }
 
-// What every server is bounded by. A request is some hundred bytes long, its header fields less
-// than a thousand.
+// What every server is bounded by. A request is some hundred bytes long.
 const (
 	maxMessage    = 4 << 20
 	maxKeptAnswer = 64 << 10
-	maxHeaderList = 16 << 10
-	window        = 64 << 10 // of a stream; less is not possible
+	maxHeaderList = 256 << 10 // Envoy may copy fields of a client, as of a trace, into its calls
+	window        = 64 << 10  // of a stream; less is not possible
 
 	maxStreams = 250
 
@@ -209,15 +209,19 @@ func (s *Server) endWithServer(
 	return handle(srv, boundStream{stream, ctx})
 }
 
-// recoverUnary answers a call whose handler panics.
+// recoverUnary answers a call whose handler panics, and reports calls of Envoy that fail.
 func (s *Server) recoverUnary(
-	ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
+	ctx context.Context, request any, call *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
 ) (reply any, err error) {
 	defer s.recovered(&err)
-	return handle(ctx, request)
+	reply, err = handle(ctx, request)
+	if err != nil && strings.HasPrefix(call.FullMethod, "/envoy.") {
+		s.failed(err)
+	}
+	return reply, err
 }
 
-// failed reports an error of a rate limit request.
+// failed reports an error of a call of Envoy.
 func (s *Server) failed(err error) {
 	if s.options.Failed != nil {
 		s.options.Failed(err)
@@ -232,6 +236,7 @@ func (s *Server) recovered(err *error) {
 	if p := recover(); p != nil {
 		s.options.Panicked(p)
 		*err = status.Error(codes.Internal, "an internal error ended this request")
+		s.failed(*err)
 	}
 }
 

