@@ -19,7 +19,8 @@ func (l *Limiter) describe(w *work, req *Request, statuses []Status) []byte {
 			mergeMetadata(passed, it.rule.metadata)
 		}
 	}
-	fields := map[string]any{"domain": strings.ToValidUTF8(req.Domain, "\ufffd"), "descriptors": descriptors}
+	domain := strings.ToValidUTF8(req.Domain, "\ufffd")
+	fields := map[string]any{"domain": domain, "descriptors": descriptors}
 	if req.HitsAddend != 0 {
 		fields["hitsAddend"] = float64(req.HitsAddend)
 	}

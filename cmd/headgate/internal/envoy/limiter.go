@@ -247,7 +247,7 @@ func (l *Limiter) addKey(w *work, it *item, domain string, d *Descriptor) {
 	w.keys = appendKey(w.keys, domain, d, w.steps)
 	if key := w.keys[it.keyFrom:]; len(key) > maxText {
 		sum := sha256.Sum256(key)
-		w.keys = append(appendEscaped(w.keys[:it.keyFrom], domain), "|sha256:"...) // no other part lacks a =
+		w.keys = append(appendEscaped(w.keys[:it.keyFrom], domain), "|sha256:"...) // without a =
 		w.keys = hex.AppendEncode(w.keys, sum[:])
 	}
 	it.keyTo = len(w.keys)
