@@ -47,7 +47,10 @@ func (t *Transport) estimate(r *http.Request, key string) (*http.Request, int64,
 		stop := context.AfterFunc(r.Context(), func() { _ = body.Close() })
 		defer stop()
 		r = r.WithContext(r.Context())
-		expected, r.Body = usage.Peek(r.Header, body, cmp.Or(r.ContentLength, -1))
+		expected, r.Body, err = usage.Peek(r.Header, body, cmp.Or(r.ContentLength, -1))
+	}
+	if err != nil {
+		return r, 0, cmp.Or(r.Context().Err(), err)
 	}
 	cost = t.options.Tokens.cost().Before(expected)
 	for _, l := range limits {

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -281,6 +282,11 @@ func TestTransportTokensWithoutResponse(t *testing.T) {
 	err := m.fails(t.Context(), strings.NewReader(bounded))
 	if err == nil || m.left(t) != 1000-85 {
 		t.Errorf("%v, %d remain", err, m.left(t))
+	}
+	broken := errors.New("broken")
+	err = m.fails(t.Context(), io.MultiReader(strings.NewReader(bounded), iotest.ErrReader(broken)))
+	if !errors.Is(err, broken) || m.left(t) != 1000-85 {
+		t.Errorf("a body that fails: %v, %d remain", err, m.left(t))
 	}
 	m.Close()
 	err = m.fails(t.Context(), strings.NewReader(bounded))

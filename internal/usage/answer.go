@@ -44,6 +44,7 @@ func NewBody(r *http.Response) *Body {
 		return b
 	}
 	b.reader = newReader(stream)
+	b.reader.single = b.isJSON
 	switch strings.ToLower(strings.Join(r.Header["Content-Encoding"], ",")) {
 	case "", "identity":
 	case "gzip", "x-gzip":

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -15,7 +14,7 @@ import (
 // said is what a body says that a server reads as it is.
 func said(text string) Request {
 	r := Request{Bytes: int64(len(text))}
-	r.read(nil, []byte(text))
+	r.read(nil, []byte(text), true)
 	return r
 }
 
@@ -32,8 +31,8 @@ func TestBefore(t *testing.T) {
 		`{"inferenceConfig":{"maxTokens":100}}`:           100,
 		`{"options":{"num_predict":100}}`:                 100,
 		`{"options":{"num_predict":-1}}`:                  unbounded,
-		`{"max_tokens":1,"max_tokens":100}`:               100,
-		`{"max_tokens":100,"max_tokens":1}`:               100,
+		`{"max_tokens":0}`:                                unbounded,
+		`{"max_tokens":null}`:                             unbounded,
 		`{"max_tokens":100.0}`:                            100,
 		`{"max_tokens":-1}`:                               unbounded,
 		`{"max_tokens":1.5}`:                              unbounded,
@@ -53,7 +52,15 @@ func TestBefore(t *testing.T) {
 		`{"max\u005ftokens":100,"max_tokens":1}`:                           unbounded,
 		`{"max_tokens":1,"max_to\u212aens":100}`:                           unbounded,
 		"{\"max_tokens\":1,\"max_to\u212aens\":100}":                       unbounded,
-		`{"max_tokens":1,"Max_Tokens":100}`:                                100,
+		`{"MAX_TOKENS":1}`:                                                 unbounded,
+		`{"max_tokens":1,"Max_Tokens":1}`:                                  unbounded,
+		`{"max_tokens":100,"max_tokens":1}`:                                unbounded,
+		`{"max_tokens":1,"max_tokens":null}`:                               unbounded,
+		`{"max_tokens":{},"max_tokens":1}`:                                 unbounded,
+		`{"options":{"num_predict":1},"options":null}`:                     unbounded,
+		`{"generationConfig":{"maxOutputTokens":1},"generationConfig":{}}`: unbounded,
+		`{"max_tokens":1,"a":1/*"*/,'max_tokens':100000,'b':1/*"1*/}`:      unbounded,
+		`{"max_tokens":1,"max_output_tokens":0}`:                           unbounded,
 		`{"max_tokens":1,"max_completion_tokens":"100"}`:                   unbounded,
 		`{"max_tokens":1,"max_completion_tokens":1e2}`:                     unbounded,
 		`{"max_tokens":1,"max_completion_tokens":-1}`:                      unbounded,
@@ -83,7 +90,6 @@ func TestBefore(t *testing.T) {
 		want int64
 	}{
 		{cost, ``, 2000},
-		{cost, `{"max_tokens":0}`, 4},
 		{Cost{Estimate: 5, Cached: 1}, `{"max_tokens":9}`, 1},
 		// A rule that names the field believes no other.
 		{Cost{Estimate: 5, Output: 1, Bound: "max_tokens"}, `{"max_tokens":9,"max_output_tokens":99}`, 9},
@@ -124,21 +130,24 @@ func TestBodiesThatAreNotBelieved(t *testing.T) {
 		if c.encoding != "" {
 			h.Set("Content-Encoding", c.encoding)
 		}
-		r, _ := Peek(h, io.NopCloser(strings.NewReader(c.body)), -1)
+		r, _, _ := Peek(h, io.NopCloser(strings.NewReader(c.body)), -1)
 		if _, found := r.bound(""); found != c.want || r.Bytes != int64(len(c.body)) {
 			t.Errorf("%+v: %+v", c, r)
 		}
 	}
 }
 
-// What else a request says. Of two values, servers take the last.
+// What else a request says. Of two values, and of two spellings, servers take one or the other.
 func TestDetails(t *testing.T) {
 	for text, want := range map[string]Details{
 		`{}`:                                                 {},
-		`{"model":"a","model":"gpt-\u0035"}`:                 {Model: "gpt-5"},
-		`{"stream":true,"stream_options":null}`:              {Stream: true},
-		`{"stream":true,"stream_options":{"a":1}}`:           {Stream: true, StreamOptions: &struct{}{}},
-		`{"model":5,"stream":true}`:                          {},
+		`{"model":"gpt-\u0035","stream":1}`:                  {Model: "gpt-5"},
+		`{"model":"a","model":"b"}`:                          {},
+		`{"model":"a","Model":"b"}`:                          {},
+		`{"model":"a","mod\u0065l":"b"}`:                     {},
+		`{"stream":true,"stream_options":null}`:              {Stream: true, StreamOptions: true},
+		`{"stream":true,"stream_options":{"a":1}}`:           {Stream: true, StreamOptions: true},
+		`{"model":5,"stream":true}`:                          {Stream: true},
 		`{"a":{"model":"m"}}`:                                {},
 		`{"model":"` + strings.Repeat("m", 1000) + `"`:       {},
 		`{"model":"m" /* "model":"n" */}`:                    {},
@@ -146,13 +155,15 @@ func TestDetails(t *testing.T) {
 		`{"model":"m","messages":[{"content":"\u00e9\"}"}]}`: {Model: "m"},
 	} {
 		r := said(text)
-		if got := r.Details(); !reflect.DeepEqual(got, want) {
+		if got := r.Details(); got != want {
 			t.Errorf("%s: %+v; want %+v", text, got, want)
 		}
 	}
 	for text, want := range map[string]bool{
 		`{"background":true}`: true, `{"background":true,"background":false}`: true,
 		`{"background":false}`: false, `{"a":{"background":true}}`: false, `{"background":null}`: false,
+		"\ufeff{\"background\":true}": true, `{"backgroun\u0064":true}`: true, `{"Background":true}`: true,
+		`{"background":true,"a":[`: true, `{"caf\u00e9":1}`: false,
 	} {
 		if got := said(text).Background; got != want {
 			t.Errorf("%s: %v", text, got)
@@ -229,7 +240,7 @@ func TestPeek(t *testing.T) {
 			if end != nil {
 				from = io.MultiReader(from, &once{end})
 			}
-			r, body := Peek(nil, io.NopCloser(from), -1)
+			r, body, _ := Peek(nil, io.NopCloser(from), -1)
 			most, found := r.bound("")
 			if whole := len(text) < maxPeek; found != whole || found && most != 7 ||
 				r.Bytes != int64(min(len(text), maxPeek)) {
@@ -242,11 +253,11 @@ func TestPeek(t *testing.T) {
 		}
 	}
 	// What was read to its end is not read again, because a server may have closed it.
-	_, body := Peek(nil, io.NopCloser(&closing{text: "{}", err: broken}), -1)
+	_, body, _ := Peek(nil, io.NopCloser(&closing{text: "{}", err: broken}), -1)
 	if got, err := io.ReadAll(body); string(got) != "{}" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
-	if r, _ := Peek(nil, io.NopCloser(strings.NewReader("{}")), 100e6); r.Bytes != 100e6 {
+	if r, _, _ := Peek(nil, io.NopCloser(strings.NewReader("{}")), 100e6); r.Bytes != 100e6 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// Request is what a request says about how many tokens it may use. Only Bytes is known of a body
-// that a server may read in another way: one that is not JSON in UTF-8 as it is, or is longer than
-// the first MiB.
+// Request is what a request says about how many tokens it may use. No more is known of a body that
+// a server may read in another way: one that is not JSON in UTF-8 as it is, is longer than the
+// first MiB, or has a name that is not clear or is there twice.
 type Request struct {
 	Bytes      int64 // of the body
-	Background bool  // another request will get the answer
+	Background bool  // another request may get the answer
 
 	body   []byte           // that is believed
 	bounds map[string]int64 // of the answer; -1: a server may read another
@@ -26,16 +26,21 @@ type Request struct {
 
 // Details are what few rules need of a request: reading them takes longer.
 type Details struct {
-	Model         string    `json:"model"`
-	Stream        bool      `json:"stream"`         // the answer is a stream
-	StreamOptions *struct{} `json:"stream_options"` // nil: it has none
+	Model         string
+	Stream        bool // the answer is a stream
+	StreamOptions bool // there are some, or null
 }
 
 // Details returns what r says besides.
 func (r *Request) Details() (d Details) {
-	if json.Unmarshal(r.body, &d) != nil {
-		return Details{}
+	var members struct {
+		Model         json.RawMessage `json:"model"`
+		Stream        json.RawMessage `json:"stream"`
+		StreamOptions json.RawMessage `json:"stream_options"`
 	}
+	_ = json.Unmarshal(r.body, &members)        // which may be empty
+	_ = json.Unmarshal(members.Model, &d.Model) // which may be none
+	d.Stream, d.StreamOptions = string(members.Stream) == "true", members.StreamOptions != nil
 	return d
 }
 
@@ -53,7 +58,7 @@ var (
 		"maxTokens": "inferenceConfig.maxTokens", "num_predict": "options.num_predict",
 	}
 	bounds       = pathsTo(boundPaths)
-	requestNames = namesOf(bounds, "background")
+	requestNames = namesOf(bounds, "background", "model", "stream", "stream_options")
 )
 
 // Bounds are the names of the fields that can bound an answer.
@@ -63,48 +68,49 @@ func Bounds() []string { return slices.Sorted(maps.Keys(boundPaths)) }
 var ErrStop = errors.New("usage: the rest of the body is not read ahead")
 
 // Peek reads what the request of body says, from the first MiB at most. Length is that of the body,
-// or -1. It reads less if body returns ErrStop, and then finds only Bytes. The body that Peek
-// returns is the whole one, with the error at which reading has stopped.
-func Peek(h http.Header, body io.ReadCloser, length int64) (Request, io.ReadCloser) {
+// or -1. It reads less if body returns ErrStop, and then finds no bound. The body that Peek returns
+// is the whole one, with the error at which reading has stopped. Peek returns that error, too.
+func Peek(h http.Header, body io.ReadCloser, length int64) (Request, io.ReadCloser, error) {
 	start, err := io.ReadAll(io.LimitReader(body, maxPeek))
 	r, rest := Request{Bytes: max(length, int64(len(start)))}, io.Reader(body)
 	whole := err != nil || len(start) < maxPeek || int64(len(start)) == length
-	if whole && !errors.Is(err, ErrStop) {
+	whole = whole && !errors.Is(err, ErrStop)
+	if whole {
 		rest = ended{cmp.Or(err, io.EOF)} // a server may have closed the body meanwhile
-		r.read(h, start)
 	}
-	return r, replayed{io.MultiReader(bytes.NewReader(start), rest), body}
+	r.read(h, start, whole)
+	return r, replayed{io.MultiReader(bytes.NewReader(start), rest), body}, err
 }
 
-// read reads what a whole body says. If a name in it is not clear, it may be that of a bound.
-func (r *Request) read(h http.Header, body []byte) {
-	found, isClear, ends := make(map[string]int64), true, 0
-	s := scanner{names: requestNames, end: func() { ends++ }}
-	said := Request{Bytes: r.Bytes, body: body}
+// read reads what a body says, or its beginning. If a name in it is not clear, it may be that of a
+// bound. Of a name that is there twice, each server reads another value.
+func (r *Request) read(h http.Header, body []byte, whole bool) {
+	found, seen, isClear := make(map[string]int64), make(map[path]bool), true
+	s := scanner{names: requestNames}
+	s.naming = func(at path) {
+		if at[0] != "" && at[2] == "" { // a bound has at most two
+			isClear = isClear && !seen[at] && at[0] != unclear && at[1] != unclear
+			seen[at] = true
+		}
+	}
 	s.value = func(at path, text []byte, quoted bool) {
 		name, isBound := bounds[at]
 		n, ok := count(text)
 		isNull := !quoted && string(text) == "null"
 		switch {
-		case at[0] == unclear, at[0] != "" && at[1] == unclear:
-			isClear = false
-		case at == path{"background"}:
-			said.Background = said.Background || string(text) == "true"
+		case at == path{"background"}, at == path{unclear}:
+			r.Background = r.Background || string(text) == "true"
 		case !isBound, isNull:
-		case !ok || quoted || found[name] < 0:
+		case !ok || quoted || n == 0 || found[name] < 0: // to some servers, 0 is no bound
 			found[name] = -1
 		default:
 			found[name] = max(found[name], n)
 		}
 	}
 	s.push(body)
-	if ends != 1 || s.depth > 0 || s.loose || !isPlain(h, body) {
-		return
+	if whole && isClear && isPlain(h, body) && json.Valid(body) {
+		r.body, r.bounds = body, found
 	}
-	if isClear {
-		said.bounds = found
-	}
-	*r = said
 }
 
 // isPlain reports whether h and body are those of an object of JSON in UTF-8, without compression.
@@ -113,7 +119,7 @@ func isPlain(h http.Header, body []byte) bool {
 	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json")) &&
 		strings.EqualFold(cmp.Or(parameters["charset"], "utf-8"), "utf-8") &&
 		len(h["Content-Type"]) < 2 && len(h["Content-Encoding"]) == 0 &&
-		body[0] == '{' && bytes.IndexByte(body, 0) < 0
+		bytes.HasPrefix(body, []byte("{"))
 }
 
 // bound returns the bound of the answer: the field of that name, or without a name the largest.

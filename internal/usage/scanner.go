@@ -1,29 +1,27 @@
 package usage
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // path is the place of a value in a JSON document: the names that lead to it. An element of an
 // array has no name, and a name that no provider uses is empty, or unclear.
 type path [5]string
 
-// unclear is a name with an escape or a letter beyond ASCII, which may be any name to a server.
+// unclear is a name with an escape or a letter beyond ASCII, which may be any name to a server, or
+// one of the names in another case, which some servers read as the same.
 const unclear = "\\"
 
 // scanner reads values out of JSON that comes byte by byte, in constant memory. It is written by
 // hand because jsontext and encoding/json hold a string until it ends, however long it is, and
 // want to read, where a body that passes can only push. It does not validate. It reads nothing
-// inside strings, and an outermost array is not part of a path. Names are the same in upper and
-// lower case, as some servers read them.
+// inside strings, and an outermost array is not part of a path.
 type scanner struct {
 	names map[string]string // those that providers use, by their lower case
 
 	// value is called with each string, number, true, false and null that has one of the names. The
-	// text is in lower case, and empty if it is too long.
-	value func(at path, text []byte, quoted bool)
-	end   func() // of a document
+	// text is empty if it is too long.
+	value  func(at path, text []byte, quoted bool)
+	naming func(at path) // nil, or called with the place of each value that has one of them
+	end    func()        // nil, or called at the end of a document
 
 	at      path
 	depth   int
@@ -31,7 +29,6 @@ type scanner struct {
 	quoted  bool // inside a string
 	escaped bool // after a backslash
 	odd     bool // the string is unclear as a name
-	loose   bool // there was something that only some read as JSON, such as a comment
 	literal bool // inside a number or another literal
 	text    [32]byte
 	length  int // of text; more than fits: too long for a name or a number
@@ -74,12 +71,9 @@ func (s *scanner) named() bool {
 	return s.depth > 0 && s.depth <= len(s.at) && s.at[s.depth-1] != ""
 }
 
-// keep adds b to the text, in lower case.
+// keep adds b to the text.
 func (s *scanner) keep(b byte) {
 	s.odd = s.odd || b >= utf8.RuneSelf
-	if 'A' <= b && b <= 'Z' {
-		b += 'a' - 'A'
-	}
 	if s.length < len(s.text) {
 		s.text[s.length] = b
 	}
@@ -106,11 +100,9 @@ func (s *scanner) token(b byte) {
 	switch b {
 	case ' ', '\t', '\r', '\n':
 	case ':':
-		s.loose = s.loose || s.literal
-		if s.odd {
-			s.name(unclear)
-		} else {
-			s.name(s.names[string(s.word())])
+		s.name(s.nameOf(s.word()))
+		if s.naming != nil && s.named() {
+			s.naming(s.at)
 		}
 	case ',':
 		s.name("")
@@ -125,10 +117,24 @@ func (s *scanner) token(b byte) {
 	default:
 		if !s.literal {
 			s.literal, s.length = true, 0
-			s.loose = s.loose || strings.IndexByte("-0123456789tfn", b) < 0
 		}
 		s.keep(b)
 	}
+}
+
+// nameOf returns the name that word is, or may be.
+func (s *scanner) nameOf(word []byte) string {
+	lower := s.text
+	for i, b := range word {
+		if 'A' <= b && b <= 'Z' {
+			lower[i] += 'a' - 'A'
+		}
+	}
+	name := s.names[string(lower[:len(word)])]
+	if s.odd || name != "" && name != string(word) {
+		return unclear
+	}
+	return name
 }
 
 // name sets the name of the next value.
@@ -149,6 +155,8 @@ func (s *scanner) close() {
 	} else if !s.array {
 		return
 	}
-	s.end()
+	if s.end != nil {
+		s.end()
+	}
 	s.array = false
 }

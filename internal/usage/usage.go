@@ -87,7 +87,7 @@ var lastEvents = []string{
 var finishReason = path{"candidates", "", "finishReason"}
 
 var answerNames = namesOf(places, "response", inMessage, "x_groq", "choices", iterations, "type",
-	"error", "candidates", "finishReason")
+	"error", "candidates", "finishReason", "done")
 
 // namesOf returns the names in the places, and more, by their lower case.
 func namesOf[V any](places map[path]V, more ...string) map[string]string {
@@ -110,6 +110,7 @@ type reader struct {
 	counted  tally // of documents that have ended
 	errors   int   // documents that were an error
 	others   int
+	single   bool // the answer is one document, and more is no part of it
 	done     bool // the answer has nothing more to say, even if it goes on
 	bad      bool // a number cannot be one of tokens
 }
@@ -122,7 +123,7 @@ type tally struct {
 	final    bool          // the output is known
 	later    bool          // the usage is not known yet
 	isError  bool
-	last     bool // the document ends a stream
+	last     bool // the document ends a stream, or lines of JSON
 }
 
 func newReader(stream bool) *reader {
@@ -161,13 +162,15 @@ func (r *reader) value(at path, text []byte, quoted bool) {
 	d := &r.document
 	isNull := !quoted && string(text) == "null"
 	switch {
-	case at[0] == "error":
-		d.isError = d.isError || !isNull
+	case at[0] == "error": // some servers always have the name
+		d.isError = d.isError || quoted && r.scanner.length > 0
 	case at == path{"type"}:
 		d.isError = d.isError || string(text) == "error"
 		d.last = d.last || slices.Contains(lastEvents, string(text))
 	case at == finishReason:
 		d.last = d.last || quoted
+	case at == path{"done"}: // Ollama's last line
+		d.last = d.last || r.events == nil && string(text) == "true"
 	case isNull:
 		d.later = d.later || at[0] == "usage"
 	default:
@@ -201,11 +204,11 @@ func (r *reader) number(at path, text []byte, quoted bool) {
 }
 
 // end counts a document that has ended. OpenAI ends a stream by [DONE], and others by an event, and
-// many clients read no further; and none needs to read further than a document that is the answer.
+// many clients read no further; and none needs to read further than the only document.
 func (r *reader) end() {
 	s, d := &r.scanner, &r.document
-	isDone := r.events != nil && s.array && string(s.word()) == "done"
-	r.done = r.done || r.events == nil || isDone || d.last
+	isDone := r.events != nil && s.array && string(s.word()) == "DONE"
+	r.done = r.done || r.single || isDone || d.last
 	switch {
 	case d.isError:
 		r.errors++

@@ -195,6 +195,10 @@ func TestAnswersThatAreNotReadToTheirEnd(t *testing.T) {
 		{"x.sse", `data: {"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"candidatesTokenCount":3}}`, true},
 		{"x.sse", `data: {"candidates":[{"finishReason":null}],"usageMetadata":{"candidatesTokenCount":3}}`, false},
 		{"application/x-ndjson", "{\"done\":false}\n", false},
+		{"application/x-ndjson", ok + "\n", false},
+		{"application/x-ndjson", ok + "\n{\"a\":[", false},
+		{"text/plain", ok, false},
+		{"x.sse", "data: {\"done\":true," + ok[1:] + "\n\n", false},
 		{"application/x-ndjson", "{\"done\":false}\n{\"done\":true,\"eval_count\":3}", true},
 	} {
 		got := seen(t, c.name, "", io.ErrUnexpectedEOF, []byte(c.text))
@@ -260,6 +264,8 @@ func TestMalice(t *testing.T) {
 	}
 	for text, want := range map[string]Answer{
 		"data:" + ok:                       complete(10, 5, 0),
+		"\ufeffdata:" + ok:                 complete(10, 5, 0),
+		"\n\ufeffdata:" + ok:               {},
 		"data: " + ok + "\r\rdata: [DONE]": complete(10, 5, 0),
 		"data: {\"usage\":\r\ndata: {\"input_tokens\": 1\r\ndata: }}\r\n\r\n": complete(1, 0, 0),
 		"data: {\"usage\":{\"input_tokens\":1\ndata: 2}}":                     complete(2, 0, 0),

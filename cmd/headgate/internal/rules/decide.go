@@ -116,7 +116,9 @@ func (q *Question) take(ctx context.Context, p part, peeks bool) error {
 		return nil
 	}
 	q.decisions = make([]headgate.Decision, len(q.requests))
-	if err := take(ctx, q.engine.store, q.requests, q.decisions); err != nil {
+	if q.exhausted != nil && p == enforces {
+		copy(q.decisions, q.exhausted)
+	} else if err := take(ctx, q.engine.store, q.requests, q.decisions); err != nil {
 		q.fail(p, err)
 		return err
 	}

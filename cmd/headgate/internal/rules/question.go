@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -24,6 +25,7 @@ type Question struct {
 
 	granted   bool                // all rules that enforce granted
 	decisions []headgate.Decision // of the rules that enforce, and were asked last
+	exhausted []headgate.Decision // of the rules that enforce, before the body was read
 	waited    time.Duration       // for permits
 
 	arrival Arrival // see BeforeWait
@@ -133,32 +135,51 @@ func (q *Question) NeedsBody() bool {
 }
 
 // Exhausted reports whether nothing is left for a rule that charges by the body, and denies at once
-// what does not fit. It does not look at keys that are in the body.
+// what does not fit. Then this denies q, and what is refunded meanwhile does not grant it. It does
+// not look at keys that are in the body.
 func (q *Question) Exhausted(ctx context.Context) bool {
+	if !slices.ContainsFunc(q.asks, func(a ask) bool { return a.runsOut() }) {
+		return false
+	}
 	var rs []headgate.Request
 	for a := range q.of(enforces) {
-		if a.rule.Cost.Tokens != nil && !a.rule.holds() && !a.rule.byModel() {
-			rs = a.appendRequests(rs, 0, q.order)
+		n := len(rs)
+		rs = a.appendRequests(rs, 0, q.order)
+		for i := range rs[n:] {
+			rs[n+i].Headroom += max(a.cost, 1) - 1 // a peek asks for a cost of 1
 		}
 	}
 	ds := make([]headgate.Decision, len(rs))
-	if len(rs) == 0 || take(ctx, q.engine.store, rs, ds) != nil { // which the decision reports
+	if take(ctx, q.engine.store, rs, ds) != nil { // which the decision reports
 		return false
 	}
-	for i, d := range ds {
-		if d.Remaining <= rs[i].Headroom {
-			return true
+	rest := ds
+	for a := range q.of(enforces) {
+		for _, l := range a.limits {
+			others := a.headroom + partOf(a.percent, l.Capacity())
+			if d := rest[0]; a.runsOut() && !d.Allowed() && d.Remaining <= others {
+				q.exhausted = ds
+				return true
+			}
+			rest = rest[1:]
 		}
 	}
 	return false
 }
 
+// runsOut reports whether a denies at once, by what is left, a body that is not read.
+func (a *ask) runsOut() bool {
+	return a.part() == enforces && !a.banned && a.rule.Cost.Tokens != nil && !a.rule.holds() &&
+		!a.rule.byModel()
+}
+
 // Expect charges and counts by what the body of the request says.
 func (q *Question) Expect(body usage.Request) {
+	details := sync.OnceValue(body.Details)
 	for i := range q.asks {
 		a := &q.asks[i]
 		if a.rule.byModel() {
-			a.request.Model = body.Details().Model
+			a.request.Model = details().Model
 			t := newTarget(a.request)
 			*a = q.engine.askTarget(a.rule, &t)
 		}

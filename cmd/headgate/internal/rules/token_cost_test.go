@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/usage"
@@ -28,7 +29,7 @@ func TestSettleUsage(t *testing.T) {
 	if !q.NeedsBody() {
 		t.Fatal("no rule needs the body")
 	}
-	said, _ := usage.Peek(nil, io.NopCloser(strings.NewReader(`{"max_tokens":700}`)), 8000)
+	said, _, _ := usage.Peek(nil, io.NopCloser(strings.NewReader(`{"max_tokens":700}`)), 8000)
 	q.Expect(said)
 	v, a, err := q.Begin(t.Context())
 	if err != nil || !v.Allowed || !a.ReadsUsage() {
@@ -103,6 +104,39 @@ func TestUncheckedIsChargedInAll(t *testing.T) {
 	}
 }
 
+// What is refunded after the body was not read does not grant the request. The wait is that of the
+// estimate.
+func TestExhausted(t *testing.T) {
+	day := headgate.PerDay(1000)
+	e := newEngine(t, Options{}, Rule{Name: "other", Limits: per(9)},
+		Rule{Name: "model", Limits: []headgate.Limit{day}, Cost: Cost{Tokens: &TokenCost{Estimate: 500, Output: 1}}})
+	take := func(cost int64) {
+		if _, err := e.store.Take(t.Context(), headgate.Request{Key: "all", Limit: Named("model", []headgate.Limit{day})[0],
+			Cost: cost}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, spent := range []int64{999, 1000} {
+		take(spent)
+		q := e.Match(&Request{Path: "/"})
+		if got := q.Exhausted(t.Context()); got != (spent == 1000) {
+			t.Fatalf("after %d: %v", spent, got)
+		}
+		take(-spent)
+		v, a, err := q.Begin(t.Context())
+		if denied := spent == 1000; v.Allowed == denied || err != nil || denied && (v.Rule != "model" ||
+			v.RetryAfter.Round(time.Minute) != 12*time.Hour || left(t, e, "model", "all") != 1000) {
+			t.Errorf("after %d: %+v, %v", spent, v, err)
+		}
+		if v.Allowed {
+			a.SettleUsage(t.Context(), usage.Answer{Failed: true})
+		}
+	}
+	if got := left(t, e, "other", "all"); got != 8 {
+		t.Errorf("%d remain of a rule that did not deny; want 8", got)
+	}
+}
+
 // Only the body of a request that is not banned is read, and only if a rule needs it.
 func TestNeedsBody(t *testing.T) {
 	tokens := Cost{Tokens: &TokenCost{Estimate: 500, Output: 1}}
@@ -142,7 +176,7 @@ func TestKeyByModel(t *testing.T) {
 		if !q.NeedsBody() {
 			t.Error("the body is not needed")
 		}
-		said, _ := usage.Peek(nil, io.NopCloser(strings.NewReader(`{"model":"`+c.model+`"}`)), -1)
+		said, _, _ := usage.Peek(nil, io.NopCloser(strings.NewReader(`{"model":"`+c.model+`"}`)), -1)
 		q.Expect(said)
 		if v, _, err := q.Begin(t.Context()); err != nil || v.Allowed != (c.key != "") {
 			t.Errorf("%+v: %+v, %v", c, v, err)

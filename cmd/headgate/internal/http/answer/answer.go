@@ -119,6 +119,10 @@ func Fail(w http.ResponseWriter, status int, detail string) {
 
 // Refuse answers a request to a model that a limit cannot count, in the form that its SDKs show.
 func Refuse(w http.ResponseWriter, status int, detail string) {
+	if status == http.StatusUpgradeRequired {
+		w.Header().Set("Connection", "Upgrade")
+		w.Header().Set("Upgrade", "HTTP/1.1") // without a websocket
+	}
 	why := &problem.Denial{Message: detail, Type: "invalid_request_error", Code: "uncounted"}
 	(&problem.Problem{Status: status, Detail: detail, Denial: why}).Write(w)
 }

@@ -21,8 +21,8 @@ const (
 	// the server from reading small ones.
 	free = 4 << 10
 
-	// patience is how long a body may take.
-	patience = 10 * time.Second
+	// Patience is how long a body may take, and how long a part of it may.
+	Patience = 10 * time.Second
 )
 
 var held atomic.Int64
@@ -39,7 +39,7 @@ type Reader struct {
 
 // New returns a Reader of body, which must be closed.
 func New(body io.ReadCloser) *Reader {
-	return &Reader{ReadCloser: body, until: time.Now().Add(patience)}
+	return &Reader{ReadCloser: body, until: time.Now().Add(Patience)}
 }
 
 // Pass ends the part that is held in memory: the next Read comes when that has been passed on.

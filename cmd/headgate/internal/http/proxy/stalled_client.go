@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/http/bodies"
 )
 
 // This file bounds clients that stop in the middle of a body, or nearly so. A response may last for
@@ -102,6 +104,7 @@ type pacedBody struct {
 	trailer http.Header   // what is passed on of it
 
 	mu      sync.Mutex
+	ahead   bool // the request is not decided yet
 	reading bool
 	hurried bool
 	dropped bool
@@ -137,6 +140,13 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// readAhead begins or ends the part that is read before the decision. The server waits less for it.
+func (b *pacedBody) readAhead(on bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ahead, b.left = on, b.stall
+}
+
 // drop bounds how long the server waits for what is left of a body that nobody wants.
 func (b *pacedBody) drop() {
 	b.mu.Lock()
@@ -153,10 +163,13 @@ func (b *pacedBody) begin(now time.Time) {
 	defer b.mu.Unlock()
 	b.reading = true
 	most := b.stall
+	if b.ahead {
+		most = min(most, bodies.Patience)
+	}
 	if b.hurried {
 		most = min(most, hurryTime)
 	}
-	if b.left = min(b.left, most); !b.endless && !b.dropped {
+	if b.left = min(b.left, most); (b.ahead || !b.endless) && !b.dropped {
 		b.bound(now.Add(b.left))
 	}
 }

@@ -3,6 +3,8 @@ package proxy
 import (
 	"net/http"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // dropTunnels removes the fields that ask for another protocol than websocket. Requests inside it
@@ -17,5 +19,6 @@ func dropTunnels(h http.Header) {
 // isWebsocket reports whether h asks for a websocket.
 func isWebsocket(h http.Header) bool {
 	to := h["Upgrade"]
-	return len(to) == 1 && strings.EqualFold(to[0], "websocket")
+	return len(to) == 1 && strings.EqualFold(to[0], "websocket") &&
+		httpguts.HeaderValuesContainsToken(h["Connection"], "upgrade")
 }

@@ -33,9 +33,7 @@ func (x *exchange) expect(q *rules.Question, r *http.Request) (status int, why s
 	case (x.length < 0 || x.length > smallBody) && q.Exhausted(r.Context()):
 		return 0, ""
 	default:
-		x.peeked = bodies.New(x.body)
-		said, x.passed = usage.Peek(r.Header, x.peeked, x.length)
-		x.peeked.Pass()
+		said = x.peek(r.Header)
 	}
 	q.Expect(said)
 	if said.Background && q.CountsTokens() {
@@ -43,7 +41,7 @@ func (x *exchange) expect(q *rules.Question, r *http.Request) (status int, why s
 			"Send the request without background."
 	}
 	if strings.HasSuffix(r.URL.Path, "/chat/completions") && q.IncludesUsage() {
-		if d := said.Details(); d.Stream && d.StreamOptions == nil {
+		if d := said.Details(); d.Stream && !d.StreamOptions {
 			x.includeUsage()
 		}
 	}
@@ -64,10 +62,16 @@ func (x *exchange) includeUsage() {
 }
 
 // Arrive implements [rules.Arrival].
-func (x *exchange) Arrive() {
+func (x *exchange) Arrive() { x.peek(nil) }
+
+// peek reads the beginning of the body, of a request with this header.
+func (x *exchange) peek(h http.Header) (said usage.Request) {
 	x.peeked = bodies.New(x.body)
-	_, x.passed = usage.Peek(nil, x.peeked, x.length)
+	x.body.readAhead(true)
+	said, x.passed, _ = usage.Peek(h, x.peeked, x.length)
+	x.body.readAhead(false)
 	x.peeked.Pass()
+	return said
 }
 
 // release ends the hold of what was read ahead.

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/bodies"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
 
@@ -267,10 +268,15 @@ var hostile = map[string]struct {
 		body: `{}`, answer: usedInStream + "data: {\"type\":\"message_stop\"}\n\n", leaves: true, known: true,
 	},
 	"a bound of another API": {body: `{"max_output_tokens":1}`, answer: "data: {}\n\n", leaves: true},
+	"a bound in capitals":    {body: `{"MAX_TOKENS":1}`, answer: "data: {}\n\n", leaves: true},
+	"a bound given twice":    {body: `{"max_tokens":1,"max_tokens":null}`, answer: "data: {}\n\n", leaves: true},
 	"a hidden bound":         {encoding: "gzip", body: `{"max_tokens":1}`, answer: "data: {}\n\n", leaves: true},
 	"a bound in a form":      {media: "text/plain", body: `{"max_tokens":1}`, answer: "data: {}\n\n", leaves: true},
 	"background": {
 		body: `{"background":true}`, answer: `{"usage":null}`, free: true, status: http.StatusBadRequest,
+	},
+	"background behind a space": {
+		body: ` {"backgroun\u0064":true}`, answer: `{"usage":null}`, free: true, status: http.StatusBadRequest,
 	},
 	"hidden background": {encoding: "zstd", media: "application/json", body: `{"background":true}`, answer: `{"usage":null}`},
 	"websocket":         {free: true, status: http.StatusUpgradeRequired},
@@ -482,7 +488,7 @@ func TestLargeBodies(t *testing.T) {
 	until(t, "settled", func() bool { return e.left(t, "tokens", "all") == 1e9-30 })
 }
 
-// A body that stops arriving while its beginning is read is bounded as any other.
+// A body that stops arriving while its beginning is read holds memory for a short time only.
 func TestBodyStallsBeforeItsRule(t *testing.T) {
 	app := func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) }
 	bubble(t, app, budget(1000), func(t *testing.T, _ *edge, dial func() net.Conn) {
@@ -490,7 +496,7 @@ func TestBodyStallsBeforeItsRule(t *testing.T) {
 		_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n{")
 		r := next(t, bufio.NewReader(conn))
 		if after := time.Since(started); r.StatusCode != http.StatusRequestTimeout ||
-			after.Round(time.Second) != defaultStall {
+			after.Round(time.Second) != bodies.Patience {
 			t.Errorf("%d after %s", r.StatusCode, after)
 		}
 		synctest.Wait()
@@ -551,6 +557,14 @@ func TestRefusalSaysWhy(t *testing.T) {
 	if !strings.Contains(r.text, `"error":{"message":"The tokens of a background answer cannot`) {
 		t.Errorf("%d %s", r.StatusCode, r.text)
 	}
+	r = get(t, e.url, "Upgrade: websocket", "Connection: keep-alive, Upgrade")
+	if r.StatusCode != http.StatusUpgradeRequired || r.Header.Get("Upgrade") != "HTTP/1.1" ||
+		r.Header.Get("Connection") != "Upgrade" {
+		t.Errorf("a websocket: %d %v", r.StatusCode, r.Header)
+	}
+	if r = get(t, e.url, "Upgrade: websocket"); r.StatusCode != http.StatusOK {
+		t.Errorf("no websocket, as no field Connection says so: %d %v", r.StatusCode, r.Header)
+	}
 }
 
 // A rule in shadow does not refuse what it cannot count.
@@ -593,6 +607,7 @@ func TestIncludeUsage(t *testing.T) {
 			{"/v1/chat/completions", `{"model":"m","stream":true}`, asked + `"model":"m","stream":true}`},
 			{"/openai/deployments/x/chat/completions", `{"stream":true}`, asked + `"stream":true}`},
 			{"/v1/chat/completions", `{"stream":true,"stream_options":{}}`, ""},
+			{"/v1/chat/completions", `{"stream":true,"stream_options":null}`, ""},
 			{"/v1/chat/completions", `{"stream":false}`, ""},
 			{"/v1/chat/completions", `{"stream":true`, ""},
 			{"/v1/messages", `{"stream":true}`, ""},
