@@ -154,12 +154,14 @@ func TestSpellingsOfACredential(t *testing.T) {
 		`session="REAL"`, `session="REALx`, "session=r1; session=REAL", "session=REAL; session=r1",
 		"session=REAL\xa0", "session=\x85REAL", "session =REAL", "\xa0session=REAL",
 		"session=r2; \xc2\xa0session=REAL", "\xe2\x80\x80session=REAL", "session=REAL j=1",
-		`session="REAL" j=1`, "session=; session=REAL", `session="%52EAL"`, "session=REAL; session=REAL",
+		`session="REAL" j=1`, "session=; session=REAL", `session="%52EAL"`,
+		"session=REAL; session=REAL",
+		"session=r1 session=REAL", "session=REAL session=r1", `session="r1"	session = REAL`,
 	}
 	pieces := []string{
 		"session", "=", "=", ";", " ", "REAL", "REAL", "%52", "R", "EAL", `"`, `"`, `\122`, `\"`, `\`,
 		"\xa0", "\x85", "\u00a0", "\u2000", "x", "%", "j=1", "%22", "%2552",
-		"\t", "[",
+		"\t", "[", " session=",
 	}
 	for range 3000 {
 		var text strings.Builder

@@ -37,19 +37,37 @@ const Several = "several"
 func Cookie(lines []string, name string) string {
 	found, result := false, ""
 	for _, line := range lines {
-		for pair := range strings.SplitSeq(line, ";") {
-			n, value, _ := strings.Cut(pair, "=")
-			if trim(n) != name {
-				continue
+		for pairs := range strings.SplitSeq(line, ";") {
+			pairs = trim(pairs)
+			for at := 0; ; at += len(name) {
+				i := strings.Index(pairs[at:], name)
+				if i < 0 {
+					break
+				}
+				at += i
+				value, given := strings.CutPrefix(trim(pairs[at+len(name):]), "=")
+				if !given || !isStart(pairs, at) {
+					continue
+				}
+				value = CookieValue(value)
+				if found && value != result {
+					return Several
+				}
+				found, result = true, value
 			}
-			value = CookieValue(value)
-			if found && value != result {
-				return Several
-			}
-			found, result = true, value
 		}
 	}
 	return result
+}
+
+// isStart reports whether a cookie may begin at s[at:]. To Python's http.cookies, one may after a
+// space.
+func isStart(s string, at int) bool {
+	if at == 0 {
+		return true
+	}
+	r, _ := utf8.DecodeLastRuneInString(s[:at])
+	return isSpace(r, s[at-1])
 }
 
 // CookieValue returns the value of a cookie as the services that decode most would read it: without
@@ -60,24 +78,25 @@ func CookieValue(value string) string {
 	if !strings.HasPrefix(value, `"`) {
 		value, _ = cutSpace(value)
 	}
-	for _, end := range []string{"\" ", "\"\t"} {
-		if before, _, found := strings.Cut(value, end); found {
-			value = before + `"`
+	for i := 1; i < len(value); i++ { // to the first end: values are found in linear time
+		if value[i-1] == '"' && (value[i] == ' ' || value[i] == '\t') {
+			value = value[:i]
 		}
 	}
-	if strings.Contains(value, "%") {
-		value = percentDecoded(value)
-	}
+	value = PercentDecoded(value)
 	if !strings.HasPrefix(value, `"`) {
 		return value
 	}
 	// Older versions of the cookie parser of Express drop the last byte, whether or not it is a
 	// quote.
-	return withoutEscapes(value[1:max(1, len(value)-1)])
+	return PercentDecoded(withoutEscapes(value[1:max(1, len(value)-1)]))
 }
 
-// percentDecoded decodes escapes until none is left, so that the text of a key has one form.
-func percentDecoded(s string) string {
+// PercentDecoded decodes escapes until none is left, so that the text of a key has one form.
+func PercentDecoded(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
 	b := make([]byte, 0, len(s))
 	for i := range len(s) {
 		b = append(b, s[i])

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/internal/keytext"
 	"github.com/headgate/headgate/internal/loopback"
 )
 
@@ -86,12 +87,34 @@ func (l *loader) warnHeadroom(r *rules.Rule, at origin, cost, capacity int64, li
 	}
 }
 
-// warnOverrides notes overrides that have ended.
+// warnOverrides notes overrides that have ended, and bans that clients avoid.
 func (l *loader) warnOverrides() {
+	cookies := map[string]bool{} // the rules that count by one
+	for _, r := range l.config.Rules {
+		cookies[r.Name] = slices.ContainsFunc(r.Key, func(p rules.KeyPart) bool {
+			return p.Source == "cookie"
+		})
+	}
+	for _, o := range l.config.Overrides {
+		if o.Ban && bansCookie(o.Key, keytext.Several) {
+			cookies[o.Rule] = false
+		}
+	}
 	for i, o := range l.config.Overrides {
 		if at := l.overrides[i]; !o.Until.IsZero() && !o.Until.After(l.now) {
 			l.warnAt(at.Place, at.field, fmt.Sprintf("%q has no effect: it ended at %s",
 				o.Key, o.Until.Format(time.RFC3339)))
+		} else if o.Ban && cookies[o.Rule] && bansCookie(o.Key, "") {
+			l.warnAt(at.Place, at.field, fmt.Sprintf("a client avoids the ban of %q by a second "+
+				"cookie of the name; want a ban of cookie:%s, too", o.Key, keytext.Several))
 		}
 	}
+}
+
+// bansCookie reports whether a ban of key is of the cookie value, or of any cookie without value.
+func bansCookie(key, value string) bool {
+	_, cookie, found := strings.Cut(key, "cookie:")
+	cookie, _, _ = strings.Cut(cookie, "|")
+	literal, _, pattern := strings.Cut(cookie, "*")
+	return found && (value == "" || cookie == value || pattern && strings.HasPrefix(value, literal))
 }

@@ -15,18 +15,22 @@ func FuzzKeys(f *testing.F) {
 	for _, v := range []string{
 		"", "a", "\xff", "\x80a", "\xc3\x28", "\ufffd", "\x00", "a|b", "%7C", "%FF", "sha256:00", "all",
 		strings.Repeat("x", 129), strings.Repeat("\xff", 128), "*", "header:", "/../a", "//",
+		"a%20b", "%20a", "a%09b", `""a""`, `"\"a\""`, `"%\41"`, "a X=b", "a; X=b",
 	} {
 		f.Add(v, v+"\xff", byte(0))
 		f.Add(v, "a", byte(1))
+		f.Add(v, "", byte(5))
+		f.Add(v, "Scheme "+v, byte(7))
 		f.Add("\xff"+v, v+"\xfe", byte(2))
 	}
 	client := netip.MustParseAddr("192.0.2.1")
 	f.Fuzz(func(t *testing.T, a, b string, kind byte) {
 		parts := [][]string{{"header:X"}, {"header:X", "header:Y"}, {"ip", "header:X"}, {"path"}, {"host"},
-			{"cookie:X"}, {"method", "path", "host"}}[int(kind)%7]
+			{"cookie:X"}, {"method", "path", "host"},
+			{"cookie:X", "header:Authorization", "ip"}}[int(kind)%8]
 		request := func(x, y string) *Request {
 			return &Request{Method: x, Host: x, Path: x, Client: client, Header: http.Header{
-				"X": {x}, "Y": {y}, "Cookie": {"X=" + x},
+				"X": {x}, "Y": {y}, "Cookie": {"X=" + x}, "Authorization": {y},
 			}}
 		}
 		q := request(a, b)
@@ -60,8 +64,20 @@ func FuzzKeys(f *testing.F) {
 		if v := decide(t, banned, q); v.Allowed {
 			t.Errorf("the ban of %q has no effect", key)
 		}
-		if err := r.CheckKey(key); err != nil && !strings.Contains(key, "*") {
-			t.Errorf("an override of the key %q is refused: %v", key, err)
+		if !strings.Contains(key, "*") {
+			checkNamed(t, r, key)
 		}
 	})
+}
+
+// checkNamed checks that overrides can have the key, and patterns of its beginnings and ends.
+func checkNamed(t *testing.T, r Rule, key string) {
+	t.Helper()
+	for i := range key {
+		for _, named := range []string{key, key[:i] + "*", "*" + key[i:]} {
+			if err := r.CheckKey(named); err != nil {
+				t.Fatalf("an override of %q is refused: %v", named, err)
+			}
+		}
+	}
 }

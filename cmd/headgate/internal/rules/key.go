@@ -80,13 +80,13 @@ func (p KeyPart) field(q *target) string {
 	return ""
 }
 
-// form returns a value as keys have it.
+// form returns a value as keys have it. It leaves the value of a key as it is.
 func (p KeyPart) form(value string) string {
 	switch {
 	case p.Source == "header" && keytext.IsCredential(p.Name):
 		return keytext.Credential(value)
 	case p.Source == "cookie":
-		return keytext.CookieValue(value)
+		return keytext.PercentDecoded(value) // some cookie has any other text: a%20b has "a b"
 	case p.Source == "path":
 		value, _ = cleanPath(value)
 	case p.Source == "host" || p.Source == "header" && p.Name == "Host":

@@ -64,6 +64,7 @@ func TestKey(t *testing.T) {
 		{"", "cookie:none", "cookie:"},
 		{"", "cookie:c", "cookie:A"}, // two spellings of one cookie
 		{"", "cookie:d", "cookie:several"},
+		{"", "header:X-Missing|Host", "header:api.example.com"},
 		{"", "header:authorization", "header:bearer A|b"},
 		{"", "header:Authorization ip", "header:bearer A%7Cb|ip:unknown"},
 		{"", "header:X-Authorization", "header:sk-A"}, // without a scheme, it is a token
@@ -121,7 +122,7 @@ func TestKeysOfTheLibrary(t *testing.T) {
 func TestCookieThatIsNotValid(t *testing.T) {
 	for value, want := range map[string]string{
 		`{"a":1}`: `cookie:{"a":1}`, "café": "cookie:café", `"quoted"`: "cookie:quoted",
-		"first; c=second": "cookie:several", "": "cookie:",
+		"first; c=second": "cookie:several", "": "cookie:", "x; cc=2; c-c=3; d-c=4": "cookie:x",
 		"new\xff0": "cookie:sha256:" +
 			"d7e5b35abfd83a7be142aa96bb103266cb3ed3a46d3c0ef78348c479a82ba233",
 	} {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,8 +21,7 @@ func (e *KeyError) Error() string { return e.text }
 // CheckKey returns a [KeyError] if an override of r for key, in which * stands for any text,
 // matches no key that r counts by.
 func (r *Rule) CheckKey(key string) error {
-	literal, _, pattern := strings.Cut(key, "*")
-	switch {
+	switch pattern := strings.Contains(key, "*"); {
 	case len(r.Key) == 0 || r.AnyKey: // programs choose the keys
 		if redisstore.IsHash(key) {
 			return &KeyError{fmt.Sprintf("%q is the hash of a key; want the key itself", key)}
@@ -30,26 +30,85 @@ func (r *Rule) CheckKey(key string) error {
 	case !pattern:
 		return r.checkExactKey(key)
 	}
-	first := r.Key[0]
-	value, whole := strings.CutPrefix(literal, first.Source+":")
-	if !whole && !strings.HasPrefix(first.Source+":", literal) {
-		return r.notMade(key, r.sample())
-	}
-	if first.Source == "cookie" || first.Source == "header" && keytext.IsCredential(first.Name) {
-		if made := first.form(value + "x"); whole && made != value+"x" { // x as what * stands for
-			return r.notMade(key, "a pattern such as "+
-				strconv.Quote(first.Source+":"+strings.TrimSuffix(made, "x")+"*"))
+	return r.checkPattern(key)
+}
+
+// checkPattern returns a [KeyError] if r does not make the texts in a pattern that begin parts of a
+// key. A * may stand for several parts.
+func (r *Rule) checkPattern(pattern string) error {
+	texts, rest, skips := r.split(pattern), r.Key, false
+	for n, text := range texts {
+		literal, _, more := strings.Cut(text, "*")
+		if !more && n == len(texts)-1 {
+			rest = rest[max(len(rest)-1, 0):] // it ends the key
 		}
+		wrong := r.sample()
+		i := slices.IndexFunc(rest, func(p KeyPart) bool {
+			want, is := p.checkText(literal, more, len(r.Key) > 1)
+			if want != "" {
+				wrong = want
+			}
+			return is && want == ""
+		})
+		if i < 0 || i > 0 && !skips {
+			return r.notMade(pattern, wrong)
+		}
+		rest, skips = rest[i+1:], skips || more
 	}
 	return nil
 }
 
+// checkText reports whether a text may begin p, and is check for it. If there is more, a * follows.
+func (p KeyPart) checkText(text string, more, joined bool) (want string, is bool) {
+	value, whole := strings.CutPrefix(text, p.Source+":")
+	switch {
+	case whole && more:
+		return p.checkBeginning(value, joined), true
+	case whole:
+		return p.check(value, joined), true
+	}
+	return "", more && strings.HasPrefix(p.Source+":", text)
+}
+
+// checkBeginning is check for the text before a *.
+func (p KeyPart) checkBeginning(text string, joined bool) (want string) {
+	if joined {
+		text = keytext.Unescape(text)
+	}
+	made := text
+	switch {
+	case p.Source == "ip" || p.Source == "host":
+		made = strings.ToLower(text)
+	case p.Source == "method" && !strings.HasPrefix(cleanMethod(""), text): // other
+		made = strings.ToUpper(text)
+	case p.Source == "cookie", p.Source == "const" && !strings.HasPrefix(p.Name, text):
+		made = p.form(text)
+	case p.Source == "header" && keytext.IsCredential(p.Name):
+		made = strings.TrimSuffix(p.form(text+"x"), "x") // x as what * stands for
+		if lower := strings.ToLower(text); lower == "bearer" || lower == "basic" {
+			made = lower
+		}
+	}
+	if made == text {
+		return ""
+	}
+	if joined {
+		made = keytext.Escape(made)
+	}
+	return "a pattern such as " + strconv.Quote(p.Source+":"+made+"*")
+}
+
+// split returns the texts of the parts of a key of r, or of a pattern.
+func (r *Rule) split(key string) []string {
+	if len(r.Key) == 1 {
+		return []string{key}
+	}
+	return strings.Split(key, "|")
+}
+
 // checkExactKey returns a [KeyError] if r, which has a key, does not make this one.
 func (r *Rule) checkExactKey(key string) error {
-	parts := []string{key}
-	if len(r.Key) > 1 {
-		parts = strings.Split(key, "|")
-	}
+	parts := r.split(key)
 	if len(parts) != len(r.Key) {
 		return r.notMade(key, r.sample())
 	}
