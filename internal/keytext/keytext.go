@@ -168,11 +168,12 @@ func cutSpace(s string) (before, after string) {
 	return s, ""
 }
 
-// Host returns the name in a Host field: lower case, without port, brackets and final dot.
+// Host returns the name in a Host field: lower case, without port, brackets and final dot. An IPv6
+// address may have no brackets.
 func Host(host string) string {
 	if strings.HasPrefix(host, "[") {
 		host, _, _ = strings.Cut(host[1:], "]")
-	} else {
+	} else if strings.Count(host, ":") == 1 {
 		host, _, _ = strings.Cut(host, ":")
 	}
 	return strings.ToLower(strings.TrimSuffix(host, "."))

@@ -125,6 +125,10 @@ func (r *reader) storeTimeout(n *yaml.Node, path string) {
 	if err != nil || d < 10*time.Millisecond || d > 10*time.Second {
 		r.faultf(n, path, "%q is not a timeout; want a time from 10ms to 10s, such as 100ms", text)
 	}
+	if d > 400*time.Millisecond {
+		r.warnAt(r.at(n), path, text+" is longer than what the store waits by default; want "+
+			"read_timeout and dial_timeout as long in its URL, too")
+	}
 	r.config.StoreTimeout = d
 }
 
@@ -149,8 +153,10 @@ func (r *reader) trust(n *yaml.Node, path string) {
 // cors reads the origins of pages.
 func (r *reader) cors(n *yaml.Node, path string) {
 	r.texts(n, path, "text", func(text string, n *yaml.Node, path string) {
-		if u, err := url.Parse(text); text != "*" &&
-			(err != nil || u.Host == "" || text != strings.ToLower(u.Scheme+"://"+u.Host)) {
+		u, err := url.Parse(text)
+		if text != "*" && (err != nil || u.Host == "" || strings.Contains(text, "*") ||
+			text != strings.ToLower(u.Scheme+"://"+u.Host) ||
+			u.Scheme+u.Port() == "http80" || u.Scheme+u.Port() == "https443") {
 			r.faultf(n, path,
 				`%q is not an origin; want one such as https://app.example.com, or "*"`, text)
 		}

@@ -44,6 +44,7 @@ func TestMatch(t *testing.T) {
 		limited("host", Match{Hosts: []string{"API.example.com"}}),
 		limited("below", Match{Hosts: []string{"*.example.com"}}),
 		limited("get", Match{Methods: []string{"get"}, Hosts: []string{"a", "b"}}),
+		limited("six", Match{Hosts: []string{"[::1]"}}),
 		limited("every", Match{Path: "/*"}),
 		limited("root", Match{Path: "/"}),
 		limited("slash", Match{Path: "/docs/"}),
@@ -71,6 +72,8 @@ func TestMatch(t *testing.T) {
 		{"GET", "a", "/x", "all get every"},
 		{"HEAD", "b:1", "/x", "all get every"},
 		{"PUT", "b", "/x", "all every"},
+		{"GET", "[::1]:80", "/x", "all six every"},
+		{"GET", "[::1]", "/x", "all six every"},
 
 		// Other spellings of /login and of what is below /api.
 		{"POST", "h", "/login/", "all login every"},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -103,13 +104,16 @@ func ParseMatch(methods, hosts []string, path string) (Match, error) {
 		m.Methods = append(m.Methods, strings.ToUpper(method))
 	}
 	for _, host := range hosts {
-		name := strings.TrimPrefix(host, "*.")
+		text := keytext.Host(host)
+		name := strings.TrimPrefix(text, "*.")
+		_, err := netip.ParseAddr(name)
 		ascii := strings.IndexFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) < 0
-		if name == "" || strings.ContainsAny(name, "*/ ") || !ascii {
+		if err != nil && (name == "" || strings.ContainsAny(name, "*/ :[]") || !ascii) ||
+			strings.ContainsAny(host, "/ ") {
 			return Match{}, fmt.Errorf("%q is not a host; want a name such as api.example.com or "+
 				"*.example.com, in ASCII (xn--...)", host)
 		}
-		m.Hosts = append(m.Hosts, keytext.Host(host))
+		m.Hosts = append(m.Hosts, text)
 	}
 	return m, checkPath(path)
 }
