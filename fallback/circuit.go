@@ -57,9 +57,6 @@ var (
 	// errUncounted stands for an error that says nothing about the store.
 	errUncounted = errors.New("not counted")
 
-	// errSilent is reported to the circuit if the caller left before the store has answered.
-	errSilent = errors.New("no answer before the caller left")
-
 	// errBadState is reported to the circuit for an error of one key: the store has answered.
 	errBadState = errors.New("bad state")
 )
@@ -89,10 +86,12 @@ func newCircuit(o Options, servers string) *circuit {
 // do runs call, unless the circuit is open: then it returns the last failure.
 //
 // The breaker counts one call at a time, and calls that overlap it are not counted. So a late
-// answer is one failure, however many callers wait for it.
+// answer is one failure, however many callers wait for it. A caller with less time than the store
+// may take only closes an open circuit: else callers could open that of a store that works.
 func (c *circuit) do(ctx context.Context, call func(context.Context) error) error {
-	if !c.counting.CompareAndSwap(false, true) {
-		if c.breaker.State() != gobreaker.StateClosed {
+	hurried := c.budget(ctx) < c.timeout
+	if hurried && c.isClosed() || !c.counting.CompareAndSwap(false, true) {
+		if !c.isClosed() {
 			return c.lastFailure()
 		}
 		_, err := c.attempt(ctx, call)
@@ -109,28 +108,29 @@ func (c *circuit) do(ctx context.Context, call func(context.Context) error) erro
 		c.report(c.breaker.State())
 	}()
 	counted, err = c.attempt(ctx, call)
+	if hurried && err != nil {
+		counted = errUncounted
+	}
 	return err
 }
 
+func (c *circuit) isClosed() bool { return c.breaker.State() == gobreaker.StateClosed }
+
 // budget is the time for a call. A caller with an earlier deadline keeps a quarter of its time for
-// the answer. If its deadline is too near to tell a late store from a good one, it ends the call.
+// the answer.
 func (c *circuit) budget(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return c.timeout
 	}
-	return min(c.timeout, max(time.Until(deadline)/4*3, c.leastWait()))
+	return min(c.timeout, time.Until(deadline)/4*3)
 }
-
-// leastWait is how long the store must be silent before that counts as a failure.
-func (c *circuit) leastWait() time.Duration { return c.timeout / 10 }
 
 // attempt runs call within the time budget. It also returns what counts for the breaker.
 func (c *circuit) attempt(
 	ctx context.Context, call func(context.Context) error,
 ) (counted, err error) {
-	budget := c.budget(ctx)
-	within, cancel := context.WithTimeout(ctx, budget)
+	within, cancel := context.WithTimeout(ctx, c.budget(ctx))
 	defer cancel()
 	counted = errExited // unless call returns
 	defer func() { c.note(counted) }()
@@ -138,22 +138,12 @@ func (c *circuit) attempt(
 	counted = err
 	switch {
 	case err == nil:
-	case ctx.Err() != nil && c.waited(ctx, within, budget):
-		counted = errSilent
 	case callersError(ctx, err) != nil || busy(err):
 		counted = errUncounted
 	case errors.Is(err, headgate.ErrBadState):
 		counted = errBadState
 	}
 	return counted, err
-}
-
-// waited reports whether a call that has just ended waited for long enough to count.
-func (c *circuit) waited(ctx, within context.Context, budget time.Duration) bool {
-	end, _ := within.Deadline()
-	callers, ok := ctx.Deadline()
-	tooNear := ok && callers.Equal(end) // before the end of the budget
-	return !tooNear && budget-time.Until(end) >= c.leastWait()
 }
 
 // callersError returns the error that concerns only the caller: the end of its context, or an error
@@ -191,9 +181,12 @@ func (c *circuit) report(state gobreaker.State) {
 	open := state != gobreaker.StateClosed
 	var err error
 	c.mu.Lock()
-	if state == gobreaker.StateOpen {
+	switch state {
+	case gobreaker.StateOpen:
 		// The breaker is still open at the very end of its timeout.
 		c.retryAt = time.Now().Add(c.openTimeout + time.Microsecond)
+	case gobreaker.StateHalfOpen:
+		c.retryAt = time.Now()
 	}
 	changed := c.open != open
 	if c.open = open; open {

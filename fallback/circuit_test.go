@@ -172,11 +172,6 @@ func TestWhatIsNoFailure(t *testing.T) {
 			t.Errorf("input that the store refuses: %v", err)
 		}
 		b.how.Store(hangs)
-		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Millisecond)
-		defer cancel()
-		if _, err := s.Take(ctx, r); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a deadline that no store could meet: %v", err)
-		}
 		gone, leave := context.WithCancel(t.Context())
 		leave()
 		err := s.TakeAll(gone, []headgate.Request{r}, make([]headgate.Decision, 1))
@@ -189,47 +184,87 @@ func TestWhatIsNoFailure(t *testing.T) {
 	})
 }
 
-// While the store is silent, the mode decides before the deadline of a caller. A caller that leaves
-// counts as a failure, too, once it has waited for a tenth of the budget.
+// While the store is silent, the mode decides before the deadline of a caller. Neither a caller
+// with less time than the budget nor one that leaves opens the circuit for others.
 func TestCallersThatAreLessPatientThanTheBudget(t *testing.T) {
 	for _, c := range []struct{ deadline, leaves, answered time.Duration }{
-		{10 * time.Millisecond, 0, 7500 * time.Microsecond},
+		{4 * time.Millisecond, 0, 3 * time.Millisecond},
 		{20 * time.Millisecond, 0, 15 * time.Millisecond},
-		{49 * time.Millisecond, 0, 36750 * time.Microsecond},
 		{60 * time.Millisecond, 0, 45 * time.Millisecond},
+		{0, 12 * time.Millisecond, 12 * time.Millisecond},
 		{time.Minute, 0, 50 * time.Millisecond},
-		{0, 5 * time.Millisecond, 0},
+		{time.Minute, 49 * time.Millisecond, 49 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBreakable()
 			s := newStore(t, b, fallback.Options{Mode: fallback.Open})
-			b.how.Store(hangs)
-			for range 5 {
+			impatient := func() {
 				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
 				if c.deadline > 0 {
 					ctx, cancel = context.WithTimeout(ctx, c.deadline)
+					defer cancel()
 				}
 				if c.leaves > 0 {
 					time.AfterFunc(c.leaves, cancel)
 				}
 				start := time.Now()
 				d, err := s.Take(ctx, request("1/h"))
-				switch took := time.Since(start); {
-				case c.leaves > 0 && !errors.Is(err, context.Canceled):
-					t.Errorf("%+v: %+v, %v", c, d, err)
-				case c.leaves == 0 && (err != nil || !d.Degraded() || took != c.answered):
-					t.Errorf("%+v: %+v, %v after %s", c, d, err, took)
+				left := c.leaves > 0 && errors.Is(err, context.Canceled)
+				if decided := err == nil && d.Degraded(); left == decided ||
+					time.Since(start) != c.answered {
+					t.Errorf("%+v: %+v, %v after %s", c, d, err, time.Since(start))
 				}
-				cancel()
 			}
-			if got := s.Stats(); got.Failures != 5 || !got.Degraded {
-				t.Errorf("%+v: %+v; want 5 failures", c, got)
+			b.how.Store(hangs)
+			for range 10 {
+				if patient := c.answered == 50*time.Millisecond; !patient || !s.Stats().Degraded {
+					impatient()
+				} else if n := b.calls.Load(); n != 5 {
+					t.Errorf("%+v: the circuit opened after %d calls", c, n)
+				}
 			}
-			if d := take(t, s, request("1/h")); !d.Degraded() {
-				t.Errorf("%+v: %+v", c, d)
+			b.how.Store(works)
+			if d := take(t, s, request("1/h")); d.Degraded() != (c.answered == 50*time.Millisecond) {
+				t.Errorf("%+v: a patient caller gets %+v", c, d)
 			}
 		})
 	}
+}
+
+// Callers with less time than the budget try an open circuit one at a time, and close it.
+func TestHurriedCallersCloseTheCircuit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreakable()
+		s := newStore(t, b, fallback.Options{Mode: fallback.Open, Failures: 1})
+		hurried := func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			d, err := s.Take(ctx, request("10/s"))
+			if err != nil {
+				t.Error(err)
+			}
+			return d.Degraded()
+		}
+		b.how.Store(hangs)
+		take(t, s, request("10/s"))
+		for range 20 {
+			time.Sleep(untilRetry)
+			var group sync.WaitGroup
+			before := b.calls.Load()
+			for range 9 {
+				group.Go(func() { hurried() })
+			}
+			group.Wait()
+			if n := b.calls.Load() - before; n != 1 || !s.Stats().Degraded {
+				t.Fatalf("%d calls, %+v", n, s.Stats())
+			}
+		}
+		b.how.Store(works)
+		if hurried() || s.Stats().Degraded {
+			t.Error("the store works again, and the circuit is open")
+		}
+	})
 }
 
 // A request that was rejected because too many wait is decided without the store. It neither opens

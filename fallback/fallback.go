@@ -57,15 +57,15 @@ type Options struct {
 	Local headgate.Store
 
 	// Timeout is the time budget of the store for each decision. For a caller with an earlier
-	// deadline, the budget is three quarters of its time, but at least a tenth of Timeout. A caller
-	// that leaves before the budget ends gets the error of its context, and counts as a failure if
-	// it has waited for a tenth of Timeout. The store may have charged a call that it did not
-	// answer in time. Default: 50 ms.
+	// deadline, the budget is three quarters of its time. A caller that leaves before the budget
+	// ends gets the error of its context. The store may have charged a call that it did not answer
+	// in time. Default: 50 ms.
 	Timeout time.Duration
 
 	// Failures is how many failures in a row open the circuit. The same number within ten seconds
 	// also opens it, if at least half of the calls failed. One call at a time counts: calls that
-	// begin while it is under way do not.
+	// begin while it is under way do not. Nor do calls with a smaller budget than Timeout, nor
+	// those whose caller has left: else callers could open the circuit of a store that works.
 	//
 	// Invalid input does not count as a failure. An error whose method Busy returns true, such as
 	// redisstore.ErrBusy, does not count either: the request was rejected in this process. Nor does

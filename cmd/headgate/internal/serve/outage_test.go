@@ -2,7 +2,9 @@ package serve
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -141,6 +143,44 @@ func testOutage(t *testing.T, fault, policy, want string) {
 		if _, text := o.post(t, step[0], step[1]); !strings.Contains(text, step[2]) {
 			t.Errorf("%s after the outage: %s; want %s", step[0], text, step[2])
 		}
+	}
+}
+
+// Clients that hang up while Redis is slow do not turn off the limits of others.
+func TestClientsThatHangUp(t *testing.T) {
+	usual := fallbackTimeout
+	fallbackTimeout = 2 * time.Second
+	defer func() { fallbackTimeout = usual }()
+	proxy := redistest.StartProxy(t, redistest.Start(t).Addr)
+	var log buffer
+	s := newTestServer(t, fmt.Sprintf(outageRules, proxy.Addr, "open"), &log)
+	front := httptest.NewServer(s.http())
+	defer front.Close()
+	get := func(ctx context.Context) (answer string) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, front.URL+"/v1/take",
+			strings.NewReader(`{"rule":"limits","key":"ip:192.0.2.1","cost":4}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return "none"
+		}
+		defer w.Body.Close()
+		body, _ := io.ReadAll(w.Body)
+		return string(body)
+	}
+	if got := get(t.Context()); !strings.Contains(got, `"allowed":true`) {
+		t.Fatal(got)
+	}
+	proxy.Delay(300 * time.Millisecond)
+	for range 6 {
+		ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
+		get(ctx)
+		cancel()
+	}
+	if got := get(t.Context()); !strings.Contains(got, `"allowed":false`) {
+		t.Errorf("after six clients that hung up: %s", got)
 	}
 }
 
