@@ -15,13 +15,11 @@ const maxPermits = 65_535
 // unknown. Else Local grants this instance's share of the limit, rounded down, but at least one
 // permit of each key.
 //
-// Closed counts nothing in this process. The other modes count this process's permits while the
-// store answers, too, so a share is not fresh when the store fails. A permit that is renewed when
-// the store answers again is in use there, even beyond the limit, whether the mode granted it or
-// the store has lost it.
+// A permit that the mode granted stays in this process until its end. So until then, a limit can be
+// in use once in the store, and once in the shares.
 //
-// A release without the store is ErrDegraded if the store granted the permit: call it again, or the
-// permit expires there.
+// Without the store, a renewal or a release of a permit that the store granted is ErrDegraded: call
+// it again, or the permit expires there.
 func (s *Store) Permits(permits concurrency.Store) concurrency.Store {
 	return &permitStore{s, permits, concurrency.NewMemory()}
 }
@@ -30,7 +28,7 @@ type permitStore struct {
 	*Store
 
 	permits concurrency.Store
-	local   *concurrency.Memory // the permits of this process
+	local   *concurrency.Memory // the permits that the mode granted
 }
 
 // AcquirePermit implements concurrency.Store.
@@ -43,10 +41,6 @@ func (p *permitStore) AcquirePermit(
 	})
 	limit := r.Limit
 	if why == nil {
-		if p.options.Mode != Closed && d.Allowed() && r.ID != (concurrency.PermitID{}) {
-			r.Limit = maxPermits
-			_, _ = p.local.AcquirePermit(ctx, r)
-		}
 		return d, nil
 	}
 	if err := callersError(ctx, why); err != nil {
@@ -61,33 +55,28 @@ func (p *permitStore) AcquirePermit(
 	default:
 		return concurrency.Decision{}, &degradedError{why}
 	}
-	d, err = p.local.AcquirePermit(ctx, ofMode(r))
+	d, err = p.local.AcquirePermit(ctx, r)
 	d.Limit = limit
 	return d, err
-}
-
-// ofMode returns r for a permit that the mode grants. In local, it has another ID, which tells it
-// from those that the store has granted.
-func ofMode(r concurrency.Request) concurrency.Request {
-	if r.ID != (concurrency.PermitID{}) {
-		r.ID[0] ^= 0xff
-	}
-	return r
 }
 
 // RenewPermit implements concurrency.Store.
 func (p *permitStore) RenewPermit(
 	ctx context.Context, r concurrency.Request,
 ) (held bool, err error) {
+	if ours, _ := p.local.RenewPermit(ctx, r); ours {
+		return true, nil
+	}
+	return p.ask(ctx, r, p.permits.RenewPermit)
+}
+
+// ask asks the store about a permit that it has granted.
+func (p *permitStore) ask(
+	ctx context.Context, r concurrency.Request,
+	call func(context.Context, concurrency.Request) (bool, error),
+) (held bool, err error) {
 	why := p.circuits.of(r.Key).do(ctx, func(ctx context.Context) error {
-		held, err = p.permits.RenewPermit(ctx, r)
-		// After the answer: a permit that is released meanwhile is released in local first.
-		if known := p.renewLocal(ctx, r); known && !held && err == nil {
-			r.Limit = maxPermits
-			var d concurrency.Decision
-			d, err = p.permits.AcquirePermit(ctx, r)
-			held = d.Allowed()
-		}
+		held, err = call(ctx, r)
 		return err
 	})
 	if why == nil {
@@ -96,36 +85,18 @@ func (p *permitStore) RenewPermit(
 	if err := callersError(ctx, why); err != nil {
 		return false, err
 	}
-	if p.renewLocal(ctx, r) {
-		return true, nil
-	}
 	return false, &degradedError{why}
-}
-
-// renewLocal renews a permit of this process, and reports whether it is one.
-func (p *permitStore) renewLocal(ctx context.Context, r concurrency.Request) bool {
-	ofStore, _ := p.local.RenewPermit(ctx, r)
-	ours, _ := p.local.RenewPermit(ctx, ofMode(r))
-	return ofStore || ours
 }
 
 // ReleasePermit implements concurrency.Store.
 func (p *permitStore) ReleasePermit(
 	ctx context.Context, r concurrency.Request,
 ) (held bool, err error) {
-	_, _ = p.local.ReleasePermit(ctx, r)
-	ours, _ := p.local.ReleasePermit(ctx, ofMode(r))
-	why := p.circuits.of(r.Key).do(ctx, func(ctx context.Context) error {
-		held, err = p.permits.ReleasePermit(ctx, r)
-		return err
-	})
-	if why == nil || ours {
-		return held || ours, nil
+	if ours, _ := p.local.ReleasePermit(ctx, r); ours {
+		_, _ = p.ask(ctx, r, p.permits.ReleasePermit) // it may have granted it, too late
+		return true, nil
 	}
-	if err := callersError(ctx, why); err != nil {
-		return false, err
-	}
-	return false, &degradedError{why}
+	return p.ask(ctx, r, p.permits.ReleasePermit)
 }
 
 // WatchPermits implements concurrency.Store.
