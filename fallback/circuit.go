@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,8 +34,7 @@ func (e *degradedError) Unwrap() []error {
 
 // circuit calls a store within a time budget, until it fails too often.
 type circuit struct {
-	servers     string // for messages; empty: the only one
-	several     bool   // it has several servers
+	server      string // for messages; empty: the only one
 	breaker     *gobreaker.TwoStepCircuitBreaker[struct{}]
 	timeout     time.Duration
 	openTimeout time.Duration
@@ -64,11 +62,10 @@ var (
 // interval is the time in which failures are counted together.
 const interval = 10 * time.Second
 
-func newCircuit(o Options, servers string) *circuit {
+func newCircuit(o Options, server string) *circuit {
 	limit := uint32(min(o.Failures, 1<<30))
 	return &circuit{
-		servers: servers, several: strings.Contains(servers, separator),
-		timeout: o.Timeout, openTimeout: o.OpenTimeout, onChange: o.OnChange,
+		server: server, timeout: o.Timeout, openTimeout: o.OpenTimeout, onChange: o.OnChange,
 		breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 			Interval:     interval,
 			BucketPeriod: time.Second,
@@ -191,8 +188,8 @@ func (c *circuit) report(state gobreaker.State) {
 	changed := c.open != open
 	if c.open = open; open {
 		err = c.err
-		if c.servers != "" {
-			err = fmt.Errorf("%s: %w", c.servers, err)
+		if c.server != "" {
+			err = fmt.Errorf("%s: %w", c.server, err)
 		}
 	}
 	c.mu.Unlock()

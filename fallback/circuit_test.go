@@ -218,10 +218,8 @@ func TestCallersThatAreLessPatientThanTheBudget(t *testing.T) {
 			}
 			b.how.Store(hangs)
 			for range 10 {
-				if patient := c.answered == 50*time.Millisecond; !patient || !s.Stats().Degraded {
+				if !s.Stats().Degraded {
 					impatient()
-				} else if n := b.calls.Load(); n != 5 {
-					t.Errorf("%+v: the circuit opened after %d calls", c, n)
 				}
 			}
 			b.how.Store(works)

@@ -3,27 +3,24 @@ package fallback
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/limitmap"
 )
 
 // circuits are a circuit for each server of the store, so that a server that fails does not keep
-// the others from deciding. A call that needs several servers has a circuit for just these.
+// the others from deciding.
 type circuits struct {
 	common *circuit                        // of the only server, or if it is not known
 	server func(key string) string         // the address; nil: there is one server
-	others *limitmap.Map[string, *circuit] // by addresses
+	others *limitmap.Map[string, *circuit] // by address
 }
 
-const separator = ", " // of the servers of a circuit
-
-const maxCircuits = 1000 // further calls share the common one
+const maxCircuits = 1000 // further servers share the common one
 
 func newCircuits(store headgate.Store, o Options) circuits {
 	c := circuits{common: newCircuit(o, ""), others: limitmap.New(maxCircuits,
-		func(servers string) *circuit { return newCircuit(o, servers) })}
+		func(server string) *circuit { return newCircuit(o, server) })}
 	if s, ok := store.(interface {
 		Servers() func(key string) string
 	}); ok {
@@ -37,50 +34,60 @@ func (c *circuits) of(key string) *circuit {
 	if c.server == nil {
 		return c.common
 	}
-	return c.named(c.server(key))
-}
-
-// ofAll returns the circuit of the servers that have the keys of rs.
-func (c *circuits) ofAll(rs []headgate.Request) *circuit {
-	if c.server == nil {
-		return c.common
-	}
-	servers := make([]string, len(rs))
-	for i := range rs {
-		servers[i] = c.server(rs[i].Key)
-	}
-	slices.Sort(servers)
-	return c.named(strings.Join(slices.Compact(servers), separator))
-}
-
-func (c *circuits) named(servers string) *circuit {
-	if servers != "" {
-		if found, ok := c.others.Get(servers); ok {
+	if server := c.server(key); server != "" {
+		if found, ok := c.others.Get(server); ok {
 			return found
 		}
 	}
 	return c.common
 }
 
-// takeByServer decides the requests of each server by themselves: the circuit of them all is open,
-// and those that answer must go on to limit. If one denies, what was taken before is refunded, and
-// the rest is not charged.
-func (s *Store) takeByServer(
-	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
-) error {
-	byCircuit, order := map[*circuit][]int{}, []*circuit{}
+// ofAll returns the circuits of rs in order of first appearance, with the indices of the requests.
+func (c *circuits) ofAll(rs []headgate.Request) (order []*circuit, indices map[*circuit][]int) {
+	indices = make(map[*circuit][]int)
 	for i := range rs {
-		c := s.circuits.of(rs[i].Key)
-		if byCircuit[c] == nil {
-			order = append(order, c)
+		of := c.of(rs[i].Key)
+		if indices[of] == nil {
+			order = append(order, of)
 		}
-		byCircuit[c] = append(byCircuit[c], i)
+		indices[of] = append(indices[of], i)
 	}
+	return order, indices
+}
+
+// takeSeveral decides the requests of several servers: all at once, if no server is known to fail
+// and none does. A failure does not say which server failed, so then each one is asked by itself.
+func (s *Store) takeSeveral(
+	ctx context.Context, order []*circuit, indices map[*circuit][]int,
+	rs []headgate.Request, ds []headgate.Decision,
+) error {
+	isOpen := func(c *circuit) bool { return !c.isClosed() }
+	if !slices.ContainsFunc(order, isOpen) {
+		_, err := s.circuits.common.attempt(ctx, func(ctx context.Context) error {
+			return s.store.TakeAll(ctx, rs, ds)
+		})
+		if err == nil {
+			s.mirrorAll(ctx, rs, ds)
+			return nil
+		}
+		if err := callersError(ctx, err); err != nil {
+			return err
+		}
+	}
+	return s.takeByServer(ctx, order, indices, rs, ds)
+}
+
+// takeByServer decides the requests of each server by themselves, so that those that answer go on
+// to limit. If one denies, what was taken before is refunded, and the rest is not charged.
+func (s *Store) takeByServer(
+	ctx context.Context, order []*circuit, indices map[*circuit][]int,
+	rs []headgate.Request, ds []headgate.Decision,
+) error {
 	denied := false
 	var taken []headgate.Request
 	for _, c := range order {
 		var own []headgate.Request
-		for _, i := range byCircuit[c] {
+		for _, i := range indices[c] {
 			r := rs[i]
 			if denied && r.Cost > 0 && !r.Force {
 				r.Cost, r.Headroom = 0, 0
@@ -88,7 +95,7 @@ func (s *Store) takeByServer(
 			own = append(own, r)
 		}
 		decisions := make([]headgate.Decision, len(own))
-		err := s.TakeAll(ctx, own, decisions)
+		err := s.takeAll(ctx, c, own, decisions)
 		if err == nil && headgate.Granted(own, decisions) {
 			taken = append(taken, own...)
 		} else if !denied {
@@ -98,7 +105,7 @@ func (s *Store) takeByServer(
 		if err != nil {
 			return err
 		}
-		for j, i := range byCircuit[c] {
+		for j, i := range indices[c] {
 			ds[i] = decisions[j]
 		}
 	}

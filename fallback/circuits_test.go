@@ -55,7 +55,7 @@ func TestARequestForKeysOfSeveralServers(t *testing.T) {
 			return rs
 		}
 		store.servers["a"].how.Store(fails)
-		takeAll(t, s, all("9/h")...) // opens the circuit of the three
+		takeAll(t, s, all("9/h")...) // opens the circuit of the first
 		rs := all("7/h")
 		granted := 0
 		for range 4 {
@@ -74,4 +74,40 @@ func TestARequestForKeysOfSeveralServers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// In a large Cluster, one server that fails is the only one that does not decide, whatever servers
+// the keys of a request are on, and it is not called much more often.
+func TestManyServersOfWhichOneFails(t *testing.T) {
+	const servers = 30
+	store := sharded{make(map[string]*breakable)}
+	for i := range servers {
+		store.servers[string(rune('A'+i))] = newBreakable()
+	}
+	store.servers["A"].how.Store(fails)
+	s := newStore(t, store, fallback.Options{Mode: fallback.Open, OpenTimeout: time.Hour})
+	wrong := 0
+	for i := range servers {
+		for j := range i {
+			for k := range j {
+				rs := []headgate.Request{request("9/h"), request("9/h"), request("9/h")}
+				for at, server := range []int{k, j, i} {
+					rs[at].Key, rs[at].Cost = string(rune('A'+server)), 0
+				}
+				for at, d := range takeAll(t, s, rs...) {
+					if d.Degraded() != (rs[at].Key == "A") {
+						wrong++
+					}
+				}
+			}
+		}
+	}
+	if n := store.servers["A"].calls.Load(); wrong > 0 || n > 10 {
+		t.Errorf("%d decisions by the wrong one; %d calls of the server that fails", wrong, n)
+	}
+}
+
+// An empty group is granted, also by a Cluster.
+func TestAnEmptyGroup(t *testing.T) {
+	takeAll(t, newStore(t, sharded{}, fallback.Options{Mode: fallback.Open}))
 }

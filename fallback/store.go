@@ -41,34 +41,35 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 }
 
 // TakeAll implements headgate.Store. Either the store decides all requests, or all are decided
-// without the store, as in Take. If the keys are on several servers of which one keeps failing,
-// each server decides the requests of its own keys, or the mode does so in its place.
+// without the store, as in Take. If the keys are on several servers of which one fails, each server
+// is asked once more by itself, and the mode decides in place of the one that fails.
 func (s *Store) TakeAll(
 	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
 ) error {
 	if err := headgate.ValidateAll(rs, ds); err != nil {
 		return err
 	}
-	c := s.circuits.ofAll(rs)
-	asked := false
-	why := c.do(ctx, func(ctx context.Context) error {
-		asked = true
-		return s.store.TakeAll(ctx, rs, ds)
-	})
+	if s.circuits.server == nil {
+		return s.takeAll(ctx, s.circuits.common, rs, ds)
+	}
+	order, indices := s.circuits.ofAll(rs)
+	if len(order) != 1 {
+		return s.takeSeveral(ctx, order, indices, rs, ds)
+	}
+	return s.takeAll(ctx, order[0], rs, ds)
+}
+
+// takeAll decides requests that have one circuit.
+func (s *Store) takeAll(
+	ctx context.Context, c *circuit, rs []headgate.Request, ds []headgate.Decision,
+) error {
+	why := c.do(ctx, func(ctx context.Context) error { return s.store.TakeAll(ctx, rs, ds) })
 	if why == nil {
-		granted := headgate.Granted(rs, ds)
-		for i := range rs {
-			if granted || rs[i].Forced() {
-				s.mirror(ctx, &rs[i])
-			}
-		}
+		s.mirrorAll(ctx, rs, ds)
 		return nil
 	}
 	if err := callersError(ctx, why); err != nil {
 		return err
-	}
-	if !asked && c.several {
-		return s.takeByServer(ctx, rs, ds)
 	}
 	s.degraded.Add(uint64(len(rs)))
 	return s.takeAllDegraded(ctx, rs, ds, &failure{why, c})
@@ -94,6 +95,16 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 		return err
 	}
 	return &degradedError{why}
+}
+
+// mirrorAll charges this instance's share with what the store granted.
+func (s *Store) mirrorAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) {
+	granted := headgate.Granted(rs, ds)
+	for i := range rs {
+		if granted || rs[i].Forced() {
+			s.mirror(ctx, &rs[i])
+		}
+	}
 }
 
 // mirror charges this instance's share with what the store charged, or refunds it. So when the
