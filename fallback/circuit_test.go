@@ -223,7 +223,8 @@ func TestCallersThatAreLessPatientThanTheBudget(t *testing.T) {
 				}
 			}
 			b.how.Store(works)
-			if d := take(t, s, request("1/h")); d.Degraded() != (c.answered == 50*time.Millisecond) {
+			opens := c.answered == 50*time.Millisecond
+			if d := take(t, s, request("1/h")); d.Degraded() != opens {
 				t.Errorf("%+v: a patient caller gets %+v", c, d)
 			}
 		})

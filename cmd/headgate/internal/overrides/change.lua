@@ -70,8 +70,8 @@ if #names == 0 then
 end
 
 local left = redis.call('PTTL', hash)
-if left == -2 then
-  left = 3600000 -- nothing is left: for an hour, the version says that this was no loss
+if left ~= -1 then
+  left = math.max(left, 2592000000) -- for 30 days, the version says that a deletion was no loss
 end
 local changes = string.match(redis.call('GET', version) or '', '^(%d+):') or 0
 for _, name in ipairs(names) do
@@ -79,7 +79,7 @@ for _, name in ipairs(names) do
 end
 redis.call('LTRIM', list, -most_names, -1)
 redis.call('SET', version, string.format('%.0f:%s', changes + #names, ARGV[6]))
--- All expire with the entry that ends last, unless one is without end.
+-- All expire with the entry that ends last or after 30 days, unless one is without end.
 if left == -1 then
   redis.call('PERSIST', list)
 else
