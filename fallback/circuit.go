@@ -83,11 +83,10 @@ func newCircuit(o Options, server string) *circuit {
 // do runs call, unless the circuit is open: then it returns the last failure.
 //
 // The breaker counts one call at a time, and calls that overlap it are not counted. So a late
-// answer is one failure, however many callers wait for it. A caller with less time than the store
-// may take only closes an open circuit: else callers could open that of a store that works.
+// answer is one failure, however many callers wait for it. If a caller has less time than the store
+// may take, a late answer is no failure: else callers could open the circuit of a store that works.
 func (c *circuit) do(ctx context.Context, call func(context.Context) error) error {
-	hurried := c.budget(ctx) < c.timeout
-	if hurried && c.isClosed() || !c.counting.CompareAndSwap(false, true) {
+	if !c.counting.CompareAndSwap(false, true) {
 		if !c.isClosed() {
 			return c.lastFailure()
 		}
@@ -104,8 +103,9 @@ func (c *circuit) do(ctx context.Context, call func(context.Context) error) erro
 		done(counted)
 		c.report(c.breaker.State())
 	}()
+	hurried := c.budget(ctx) < c.timeout
 	counted, err = c.attempt(ctx, call)
-	if hurried && err != nil {
+	if hurried && isLate(err) {
 		counted = errUncounted
 	}
 	return err
@@ -150,6 +150,15 @@ func callersError(ctx context.Context, err error) error {
 		return nil
 	}
 	return cmp.Or(ctx.Err(), err)
+}
+
+// isLate reports whether err is the end of a context's time, or of a connection's.
+func isLate(err error) bool {
+	e, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err)
+	return ok && e.Timeout()
 }
 
 func busy(err error) bool {

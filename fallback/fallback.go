@@ -64,8 +64,8 @@ type Options struct {
 
 	// Failures is how many failures in a row open the circuit. The same number within ten seconds
 	// also opens it, if at least half of the calls failed. One call at a time counts: calls that
-	// begin while it is under way do not. Nor do calls with a smaller budget than Timeout, nor
-	// those whose caller has left: else callers could open the circuit of a store that works.
+	// begin while it is under way do not. Nor do late answers to calls with a smaller budget than
+	// Timeout, or whose caller has left: callers could open the circuit of a store that works.
 	//
 	// Invalid input does not count as a failure. An error whose method Busy returns true, such as
 	// redisstore.ErrBusy, does not count either: the request was rejected in this process. Nor does
