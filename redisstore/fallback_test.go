@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"syscall"
@@ -52,6 +53,32 @@ func TestInstancesThatJoinBeforeAnOutageKeepTheLimit(t *testing.T) {
 		if granted != c.granted { // a share of 10 for 4 instances is 2
 			t.Errorf("MinInstances %d: %d granted of 10; want %d", c.least, granted, c.granted)
 		}
+	}
+}
+
+// Callers with less time than a slow Redis takes do not open the circuit for others.
+func TestCallersWithLessTimeThanRedisTakes(t *testing.T) {
+	proxy := redistest.StartProxy(t, redistest.Start(t).Addr)
+	s, err := redisstore.Open("redis://" + proxy.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	f, err := fallback.New(s, fallback.Options{Mode: fallback.Open, Timeout: 2 * time.Second,
+		OpenTimeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := headgate.Request{Key: "k", Limit: parse(t, "1/h"), Cost: 1}
+	take(t, f, r)
+	proxy.Delay(300 * time.Millisecond)
+	for range 6 {
+		ctx, cancel := context.WithTimeout(t.Context(), 320*time.Millisecond)
+		_, _ = f.Take(ctx, r)
+		cancel()
+	}
+	if d, err := f.Take(t.Context(), r); err != nil || d.Degraded() || d.Allowed() {
+		t.Errorf("a patient caller: %+v, %v", d, err)
 	}
 }
 
