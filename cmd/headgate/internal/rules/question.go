@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -118,6 +119,16 @@ func (e *Engine) askTarget(r *rule, t *target) ask {
 		a.cost = a.fitting(a.cost)
 	}
 	return a
+}
+
+// Reads reports whether a rule reads this field of the header, by its canonical name.
+func (q *Question) Reads(field string) bool {
+	return slices.ContainsFunc(q.found, func(r *rule) bool {
+		return r.Cost.RequestHeader == field || r.Headroom.Header == field ||
+			slices.ContainsFunc(r.Key, func(p KeyPart) bool {
+				return p.Source == "header" && slices.Contains(strings.Split(p.Name, "|"), field)
+			})
+	})
 }
 
 // NeedsBody reports whether a rule charges or counts by what the body of the request says. The body

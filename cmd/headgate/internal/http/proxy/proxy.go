@@ -133,6 +133,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Client: h.options.Client(r),
 	})
 	defer x.release()
+	x.body.trailer = trailerOf(r, question)
 	status, why := x.expect(question, r)
 	if status != 0 {
 		x.body.drop()

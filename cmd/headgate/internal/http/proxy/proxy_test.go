@@ -250,6 +250,32 @@ func TestForgedFields(t *testing.T) {
 	}
 }
 
+// A trailer brings no field that the proxy removes from a header, nor a key that no rule has seen.
+func TestTrailerOfARequest(t *testing.T) {
+	e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		for name, values := range r.Trailer {
+			w.Header()["Got-"+name] = values
+		}
+	}, "127.0.0.0/8", rules.Rule{Name: "key", Limits: per(99), Key: []rules.KeyPart{
+		{Source: "header", Name: "X-Api-Key|X-Other"}, {Source: "cookie", Name: "session"},
+	}, Cost: rules.Cost{RequestHeader: "X-Cost"}, Headroom: rules.Headroom{
+		Header: "X-Class", Classes: []rules.Class{{Name: "batch", Percent: 50}},
+	}})
+	for name, passes := range map[string]bool{
+		"Grpc-Status": true, "Digest": true, "Forwarded": false, "Upgrade": false,
+		"Http2-Settings": false, "Cookie": false, "Authorization": false, "X-Hop": false,
+		"X-Api-Key": false, "X-Other": false, "X-Cost": false, "X-Class": false,
+		"X_real_ip": false,
+	} {
+		r := send(t, e, "POST / HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, x-hop\r\nTrailer: "+name+
+			"\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"+name+": value\r\n\r\n")
+		if got := r.Header.Get("Got-" + name); r.StatusCode != 200 || (got == "value") != passes {
+			t.Errorf("%s: %d, the server got %q; want passed: %t", name, r.StatusCode, got, passes)
+		}
+	}
+}
+
 // Servers that read header fields as CGI does take these for the ones without underscores.
 func TestSpellingsOfForgedFields(t *testing.T) {
 	spellings := []string{

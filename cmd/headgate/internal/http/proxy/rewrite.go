@@ -10,6 +10,8 @@ import (
 	"unicode"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
 
 // rewrite makes the request to the server: that of the client, with its query as it came. A server
@@ -98,11 +100,12 @@ func forwardingField(name string) (plain string, is bool) {
 }
 
 // trailerOf returns the fields that a request announces for its end and that may pass: a server
-// must not find there what it would not have found in the header.
-func trailerOf(r *http.Request) (passed http.Header) {
+// must not find there what it would not have found in the header, nor a key that q has not seen.
+func trailerOf(r *http.Request, q *rules.Question) (passed http.Header) {
 	for name := range r.Trailer {
 		_, forwards := forwardingField(name)
-		if forwards || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidTrailerHeader(name) {
+		if forwards || slices.Contains(headerOnly, name) || q.Reads(name) ||
+			!httpguts.ValidHeaderFieldName(name) || !httpguts.ValidTrailerHeader(name) {
 			continue
 		}
 		if passed == nil {
@@ -110,5 +113,13 @@ func trailerOf(r *http.Request) (passed http.Header) {
 		}
 		passed[name] = nil
 	}
+	for _, hop := range r.Header["Connection"] {
+		for name := range strings.SplitSeq(hop, ",") {
+			delete(passed, http.CanonicalHeaderKey(strings.TrimSpace(name)))
+		}
+	}
 	return passed
 }
+
+// headerOnly are the fields that pass only in a header, besides those of [trailerOf].
+var headerOnly = []string{"Cookie", "Forwarded", "Http2-Settings", "Upgrade"}

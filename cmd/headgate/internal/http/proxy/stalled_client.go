@@ -114,7 +114,7 @@ type pacedBody struct {
 func newPacedBody(w *pacedWriter, r *http.Request, endless bool) *pacedBody {
 	b := &pacedBody{
 		ReadCloser: r.Body, controller: w.controller, endless: endless,
-		stall: w.stall, left: w.stall, request: r, trailer: trailerOf(r),
+		stall: w.stall, left: w.stall, request: r,
 	}
 	b.ended.Store(r.ContentLength == 0)
 	return b
