@@ -115,7 +115,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	paced := newPacedWriter(w, h.options.Stall)
 	x := &exchange{
 		trusted: h.options.Trusted(r), length: r.ContentLength,
-		body: newPacedBody(paced, r, h.calls && isCall(r)),
+		body: newPacedBody(paced, r, h.calls && r.ProtoMajor == 2 && isCall(r)),
 	}
 	defer paced.finish(x.body)
 	if r.ContentLength != 0 {
