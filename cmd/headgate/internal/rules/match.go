@@ -26,9 +26,15 @@ func newTarget(q *Request) target {
 	t := target{Request: q, method: strings.ToUpper(q.Method), host: keytext.Host(q.Host)}
 	t.path, t.slash = cleanPath(q.Path)
 	t.dotted, t.empty = withDots(q.Path), withEmpty(q.Path)
-	t.preflight = t.method == http.MethodOptions && len(q.Header["Origin"]) > 0 &&
-		len(q.Header["Access-Control-Request-Method"]) > 0
+	t.preflight = t.method == http.MethodOptions && isPreflight(q)
 	return t
+}
+
+// isPreflight reports whether q, with the method OPTIONS, is what a browser sends. A request with
+// more than that could do what a rule limits, and could be of a key that is banned.
+func isPreflight(q *Request) bool {
+	return len(q.Header["Origin"]) > 0 && len(q.Header["Access-Control-Request-Method"]) > 0 &&
+		!q.Body && len(q.Header["Cookie"]) == 0 && len(q.Header["Authorization"]) == 0
 }
 
 // matches reports whether r applies to q, given that its path was found by the index.

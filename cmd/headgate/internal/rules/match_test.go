@@ -136,6 +136,14 @@ func TestPreflight(t *testing.T) {
 			t.Errorf("%s without %q: %s; want %s", c.method, c.without, got, c.want)
 		}
 	}
+	for _, more := range []string{"Cookie", "Authorization", "body"} { // which no preflight has
+		header := full.Clone()
+		header.Set(more, "a")
+		q := &Request{Method: "OPTIONS", Path: "/a", Header: header, Body: more == "body"}
+		if got := matching(s, q); got != "all options" {
+			t.Errorf("with %s: %s", more, got)
+		}
+	}
 }
 
 // The index finds what a walk through all rules finds.

@@ -19,6 +19,7 @@ type Request struct {
 	Host   string // with or without a port
 	Path   string // decoded, without the query; see [TargetPath]
 	Header http.Header
+	Body   bool       // there is one, as far as is known
 	Client netip.Addr // after trusted proxies; see [ClientAddress]
 	Model  string     // that the body asks; set by [Question.Expect]
 }

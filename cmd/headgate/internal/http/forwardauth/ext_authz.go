@@ -78,6 +78,7 @@ func (s *extAuthz) ask(a *authv3.AttributeContext) (*rules.Question, error) {
 		Host:   described.GetHost(),
 		Path:   rules.TargetPath(described.GetPath()),
 		Header: header,
+		Body:   header.Get("Content-Length") > "0" || len(header["Transfer-Encoding"]) > 0,
 		Client: s.client(&http.Request{
 			Header:     header,
 			RemoteAddr: sender.GetAddress(), // empty: a Unix socket

@@ -130,7 +130,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	question := h.engine.Match(&rules.Request{
 		Method: r.Method, Host: r.Host, Path: r.URL.Path, Header: r.Header,
-		Client: h.options.Client(r),
+		Body: r.ContentLength != 0, Client: h.options.Client(r),
 	})
 	defer x.release()
 	x.body.trailer = trailerOf(r, question)
