@@ -246,14 +246,15 @@ type turn struct {
 func (t *turn) Deadline() (time.Time, bool) { return t.by, true }
 
 // wait calls f, unless too many wait in the rule of a. It reports false if that is so, if the
-// client leaves, if the turn would come too late, and if the server stops.
+// request does not arrive, if the client leaves, if the turn would come too late, and if the server
+// stops.
 func (q *Question) wait(
 	ctx context.Context, a *ask, f func(context.Context) error,
 ) (come bool, err error) {
-	if q.arrival != nil {
-		q.arrival.Arrive()
-		q.arrival = nil
+	if q.arrival != nil && !q.arrival.Arrive() {
+		return false, nil
 	}
+	q.arrival = nil
 	w := q.active.waiting[a.rule.Name]
 	if !w.enter(a.rule, a.key) {
 		return false, nil

@@ -94,12 +94,12 @@ func (e *Engine) MatchRule(name string, r *Request) (*Question, error) {
 
 // Arrival is a request of which a part is still to come.
 type Arrival interface {
-	// Arrive reads the rest, or much of it.
-	Arrive()
+	// Arrive reads the rest. It reports false if that is too much, or does not come.
+	Arrive() bool
 }
 
-// BeforeWait lets a arrive before it waits for its turn or for a permit. So a client takes a place
-// only with a request that is there, and the server sees if the client leaves.
+// BeforeWait lets a arrive before it waits for its turn or for a permit; else it is denied. So a
+// client takes a place only with a request that is there, and the server sees if the client leaves.
 func (q *Question) BeforeWait(a Arrival) { q.arrival = a }
 
 // DoNotHold lets q be denied at once, also by rules that hold requests.

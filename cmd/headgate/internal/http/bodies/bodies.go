@@ -14,8 +14,9 @@ import (
 var ErrFull = usage.ErrStop
 
 const (
-	// most is how many bytes the bodies of the process hold together.
-	most = 8 << 20
+	// most is how many bytes the bodies of the process hold together, and mostHeld those of requests
+	// that wait, so that these keep no rule from reading a body.
+	most, mostHeld = 8 << 20, 16 << 20
 
 	// free is how many bytes of each body are not counted, so that a few large bodies do not keep
 	// the server from reading small ones.
@@ -25,13 +26,15 @@ const (
 	Patience = 10 * time.Second
 )
 
-var held atomic.Int64
+var held, heldWaiting atomic.Int64
 
 // Reader reads the beginning of a body into memory, until [Reader.Pass], and then the rest.
 type Reader struct {
 	io.ReadCloser
 
 	until time.Time
+	all   *atomic.Int64 // of which this is a part
+	most  int64
 	read  int64
 	held  atomic.Int64
 	pass  bool
@@ -39,7 +42,14 @@ type Reader struct {
 
 // New returns a Reader of body, which must be closed.
 func New(body io.ReadCloser) *Reader {
-	return &Reader{ReadCloser: body, until: time.Now().Add(Patience)}
+	return &Reader{ReadCloser: body, until: time.Now().Add(Patience), all: &held, most: most}
+}
+
+// NewHeld returns a Reader of the body of a request that is going to wait.
+func NewHeld(body io.ReadCloser) *Reader {
+	r := New(body)
+	r.all, r.most = &heldWaiting, mostHeld
+	return r
 }
 
 // Pass ends the part that is held in memory: the next Read comes when that has been passed on.
@@ -52,13 +62,13 @@ func (r *Reader) Read(p []byte) (int, error) {
 		return r.ReadCloser.Read(p)
 	}
 	counted := max(r.read+int64(len(p))-max(r.read, free), 0)
-	if held.Add(counted) > most || time.Now().After(r.until) {
-		held.Add(-counted)
+	if r.all.Add(counted) > r.most || time.Now().After(r.until) {
+		r.all.Add(-counted)
 		return 0, ErrFull
 	}
 	n, err := r.ReadCloser.Read(p)
 	unused := min(int64(len(p)-n), counted)
-	held.Add(-unused)
+	r.all.Add(-unused)
 	r.held.Add(counted - unused)
 	r.read += int64(n)
 	return n, err
@@ -71,4 +81,4 @@ func (r *Reader) Close() error {
 }
 
 // Release says that nothing of the body is held any longer.
-func (r *Reader) Release() { held.Add(-r.held.Swap(0)) }
+func (r *Reader) Release() { r.all.Add(-r.held.Swap(0)) }

@@ -126,3 +126,36 @@ func TestHeldRequestsAreDenied(t *testing.T) {
 		})
 	}
 }
+
+// Bodies of requests that wait take no memory from those that rules read. A request with a longer
+// body does not wait.
+func TestBodiesOfHeldRequests(t *testing.T) {
+	next := make(chan struct{})
+	tokens := budget(100_000)
+	tokens.Match.Path = "/tokens"
+	e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/held" {
+			<-next
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte("{}"))
+	}, "", tokens, rules.Rule{
+		Name: "held", Match: rules.Match{Path: "/held"}, Permits: 1, MaxWait: 20 * time.Second,
+	})
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer close(next)
+	post := func(size int) { chat(t, e.url+"/held", strings.NewReader(strings.Repeat("x", size))) }
+	all.Go(func() { post(1) })
+	until(t, "the permit is taken", func() bool { return e.permits.Keys() == 1 })
+	for range 40 {
+		all.Go(func() { post(maxHeld) })
+	}
+	until(t, "all wait", func() bool { return e.waiting() == 40 })
+	chat(t, e.url+"/tokens", strings.NewReader(`{"max_tokens":20,"a":"`+strings.Repeat("x", 8000-24)+`"}`))
+	until(t, "settled", func() bool { return e.left(t, "tokens", "all") == 100_000-8000/4-20*4 })
+	large := strings.NewReader(strings.Repeat("x", maxHeld+1))
+	if r := chat(t, e.url+"/held", large); r.StatusCode != 429 || e.waiting() != 40 {
+		t.Errorf("a longer body: %d, as %d wait", r.StatusCode, e.waiting())
+	}
+}

@@ -140,7 +140,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer.Refuse(paced, status, why)
 		return
 	}
-	if x.peeked == nil && r.ContentLength != 0 && r.ProtoMajor == 1 {
+	if !x.body.ended.Load() && r.ProtoMajor == 1 {
 		question.BeforeWait(x)
 	}
 	var err error

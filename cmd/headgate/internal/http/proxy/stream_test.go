@@ -303,9 +303,10 @@ func TestClientsThatLeftDoNotWait(t *testing.T) {
 		conn := dial()
 		_, _ = io.WriteString(conn, plain)
 		next(t, bufio.NewReader(conn))
-		for range 3 {
+		for _, body := range []string{"half", "", strings.Repeat("x", 1<<20)} { // the server reads a MiB
 			gone := dial()
-			_, _ = io.WriteString(gone, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nhalf")
+			_, _ = io.WriteString(gone, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n")
+			go func() { _, _ = io.WriteString(gone, body) }()
 			synctest.Wait()
 			_ = gone.Close()
 			synctest.Wait()

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"strings"
@@ -61,8 +62,23 @@ func (x *exchange) includeUsage() {
 	}
 }
 
-// Arrive implements [rules.Arrival].
-func (x *exchange) Arrive() { x.peek(nil) }
+// maxHeld is the longest body of a request that waits.
+const maxHeld = 256 << 10
+
+// Arrive implements [rules.Arrival]. Only at the end of the body, the server sees a client leave.
+func (x *exchange) Arrive() bool {
+	if x.peeked == nil {
+		x.peeked = bodies.NewHeld(x.body)
+		x.body.readAhead(true)
+		start, _ := io.ReadAll(io.LimitReader(x.peeked, maxHeld)) // all of it, if it has ended
+		x.body.readAhead(false)
+		x.passed = struct {
+			io.Reader
+			io.Closer
+		}{bytes.NewReader(start), x.peeked}
+	}
+	return x.body.ended.Load()
+}
 
 // peek reads the beginning of the body, of a request with this header.
 func (x *exchange) peek(h http.Header) (said usage.Request) {
