@@ -25,7 +25,6 @@ type Listener struct {
 	idle      []lastUse     // when it was looked through, in order
 	lingering int           // connections that are being closed
 	ended     chan struct{} // receives if a connection was closed
-	full      atomic.Bool   // there are nearly as many as there may be
 
 	closing sync.Once
 	closed  chan struct{}
@@ -103,18 +102,7 @@ func (l *Listener) add(c *conn) bool {
 	}
 	c.use() // its server reads from it only now, however long it waited
 	l.open[c] = struct{}{}
-	l.note()
 	return true
-}
-
-// note notes whether there are nearly as many connections as there may be, until there are half.
-func (l *Listener) note() {
-	switch n := len(l.open); {
-	case n > l.most-l.most/4:
-		l.full.Store(true)
-	case n < l.most/2:
-		l.full.Store(false)
-	}
 }
 
 // lastUse is when a connection was used.
@@ -206,7 +194,6 @@ func (c *conn) Close() error {
 func (c *conn) end() error {
 	c.of.mu.Lock()
 	delete(c.of.open, c)
-	c.of.note()
 	c.of.mu.Unlock()
 	select {
 	case c.of.ended <- struct{}{}:
@@ -286,10 +273,6 @@ func serving(h http.Handler) http.Handler {
 		if c, _ := r.Context().Value(connKey{}).(*conn); c != nil {
 			c.serving.Add(1)
 			c.upload.Store(r.ContentLength != 0)
-			if c.of.full.Load() && len(r.Header["Upgrade"]) == 0 {
-				// Or it may be closed while the client sends its next request.
-				w.Header().Set("Connection", "close")
-			}
 			defer func() {
 				c.use() // the answer is not sent yet
 				c.serving.Add(-1)
