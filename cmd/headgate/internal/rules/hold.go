@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -111,11 +112,12 @@ type room struct {
 }
 
 // enter reports whether a request of r may wait. A key takes at most half of the room, so that one
-// client does not keep the others out.
+// client does not keep the others out, unless it is the only key.
 func (w *room) enter(r *rule, key string) bool {
 	most := int64(cmp.Or(r.MaxWaiting, DefaultMaxWaiting))
 	each := most
-	if len(r.Key) > 0 {
+	varies := func(p KeyPart) bool { return p.Source != "const" }
+	if r.AnyKey || slices.ContainsFunc(r.Key, varies) {
 		each = (most + 1) / 2
 	}
 	w.mu.Lock()

@@ -221,10 +221,11 @@ func TestMaxWaiting(t *testing.T) {
 	})
 }
 
-// The default is said in the documentation.
+// The default is said in the documentation. A key of constants is the only one, and takes all.
 func TestDefaultMaxWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, Options{}, Rule{Name: "api", MaxWait: 20 * time.Second,
+			Key:    []KeyPart{{Source: "const", Name: "x"}},
 			Limits: []headgate.Limit{headgate.PerSecond(10).Burst(1)}})
 		p := passes{start: time.Now()}
 		for range 110 {
