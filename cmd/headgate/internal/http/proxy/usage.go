@@ -75,7 +75,7 @@ func (x *exchange) Arrive() bool {
 		x.passed = struct {
 			io.Reader
 			io.Closer
-		}{bytes.NewReader(start), x.peeked}
+		}{io.MultiReader(bytes.NewReader(start)), x.peeked} // which frees it at its end
 	}
 	return x.body.ended.Load()
 }
