@@ -14,8 +14,8 @@ import (
 var ErrFull = usage.ErrStop
 
 const (
-	// most is how many bytes the bodies of the process hold together, and mostHeld those of requests
-	// that wait, so that these keep no rule from reading a body.
+	// most is how many bytes the bodies of the process hold together, and mostHeld those of
+	// requests that wait, so that these keep no rule from reading a body.
 	most, mostHeld = 8 << 20, 16 << 20
 
 	// free is how many bytes of each body are not counted, so that a few large bodies do not keep

@@ -155,7 +155,8 @@ func TestBodiesOfHeldRequests(t *testing.T) {
 	chat(t, e.url+"/tokens", strings.NewReader(`{"max_tokens":20,"a":"`+strings.Repeat("x", 8000-24)+`"}`))
 	until(t, "settled", func() bool { return e.left(t, "tokens", "all") == 100_000-8000/4-20*4 })
 	large := strings.NewReader(strings.Repeat("x", maxHeld+1))
-	if r := chat(t, e.url+"/held", large); r.StatusCode != 429 || e.waiting() != 40 {
+	r := chat(t, e.url+"/held", large)
+	if r.StatusCode != http.StatusTooManyRequests || e.waiting() != 40 {
 		t.Errorf("a longer body: %d, as %d wait", r.StatusCode, e.waiting())
 	}
 }

@@ -270,7 +270,8 @@ func TestTrailerOfARequest(t *testing.T) {
 	} {
 		r := send(t, e, "POST / HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, x-hop\r\nTrailer: "+name+
 			"\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"+name+": value\r\n\r\n")
-		if got := r.Header.Get("Got-" + name); r.StatusCode != 200 || (got == "value") != passes {
+		got := r.Header.Get("Got-" + name)
+		if r.StatusCode != http.StatusOK || (got == "value") != passes {
 			t.Errorf("%s: %d, the server got %q; want passed: %t", name, r.StatusCode, got, passes)
 		}
 	}
