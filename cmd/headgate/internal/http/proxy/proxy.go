@@ -146,7 +146,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var err error
 	x.verdict, x.admission, err = question.Begin(r.Context())
 	switch {
-	case err != nil && x.body.failed.Load(): // which ends the context of the decision
+	case x.admission == nil && x.body.failed.Load(): // which ends the context of the decision
 		answer.Fail(paced, http.StatusRequestTimeout, noBody)
 		return
 	case err != nil:

@@ -491,16 +491,23 @@ func TestLargeBodies(t *testing.T) {
 // A body that stops arriving while its beginning is read holds memory for a short time only.
 func TestBodyStallsBeforeItsRule(t *testing.T) {
 	app := func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) }
-	bubble(t, app, budget(1000), func(t *testing.T, _ *edge, dial func() net.Conn) {
-		conn, started := dial(), time.Now()
-		_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n{")
-		r := next(t, bufio.NewReader(conn))
-		if after := time.Since(started); r.StatusCode != http.StatusRequestTimeout ||
-			after.Round(time.Second) != bodies.Patience {
-			t.Errorf("%d after %s", r.StatusCode, after)
-		}
-		synctest.Wait()
-	})
+	held := rules.Rule{Name: "held", MaxWait: 20 * time.Second,
+		Limits: []headgate.Limit{headgate.Per(1, 15*time.Second)}}
+	for _, rule := range []rules.Rule{budget(9000), held} {
+		bubble(t, app, rule, func(t *testing.T, _ *edge, dial func() net.Conn) {
+			conn, started := dial(), time.Now()
+			answers := bufio.NewReader(conn)
+			_, _ = io.WriteString(conn, plain)
+			next(t, answers)
+			_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n{")
+			r := next(t, answers)
+			if after := time.Since(started); r.StatusCode != http.StatusRequestTimeout ||
+				after.Round(time.Second) != bodies.Patience {
+				t.Errorf("%s: %d after %s", rule.Name, r.StatusCode, after)
+			}
+			synctest.Wait()
+		})
+	}
 }
 
 // A key that has nothing left is denied before its large body arrives. A small one is read.
