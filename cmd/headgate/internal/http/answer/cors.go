@@ -7,7 +7,8 @@ import (
 )
 
 // exposed are the fields that pages may read.
-var exposed = strings.Join(append(FieldNames(), "X-Should-Retry", "Grpc-Status", "Grpc-Message"), ", ")
+var exposed = strings.Join(append(FieldNames(), "X-Should-Retry", "Grpc-Status", "Grpc-Message"),
+	", ")
 
 // ForPages lets the page that sent r read the answer with these fields, if its origin is one of
 // origins. A "*" among them stands for all pages, but not for requests with cookies.
