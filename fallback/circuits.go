@@ -3,6 +3,8 @@ package fallback
 import (
 	"context"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/limitmap"
@@ -14,12 +16,13 @@ type circuits struct {
 	common *circuit                        // of the only server, or if it is not known
 	server func(key string) string         // the address; nil: there is one server
 	others *limitmap.Map[string, *circuit] // by address
+	apart  atomic.Int64                    // until when servers are asked by themselves, in Unix ns
 }
 
 const maxCircuits = 1000 // further servers share the common one
 
-func newCircuits(store headgate.Store, o Options) circuits {
-	c := circuits{common: newCircuit(o, ""), others: limitmap.New(maxCircuits,
+func newCircuits(store headgate.Store, o Options) *circuits {
+	c := &circuits{common: newCircuit(o, ""), others: limitmap.New(maxCircuits,
 		func(server string) *circuit { return newCircuit(o, server) })}
 	if s, ok := store.(interface {
 		Servers() func(key string) string
@@ -55,26 +58,31 @@ func (c *circuits) ofAll(rs []headgate.Request) (order []*circuit, indices map[*
 	return order, indices
 }
 
-// takeSeveral decides the requests of several servers: all at once, if no server is known to fail
-// and none does. A failure does not say which server failed, so then each one is asked by itself.
+// takeSeveral decides the requests of several servers: all at once, unless a server is known to
+// fail. A failure of them all does not say which server failed, and some may have charged, so the
+// mode decides. For a while, later requests then ask each server by itself.
 func (s *Store) takeSeveral(
 	ctx context.Context, order []*circuit, indices map[*circuit][]int,
 	rs []headgate.Request, ds []headgate.Decision,
 ) error {
 	isOpen := func(c *circuit) bool { return !c.isClosed() }
-	if !slices.ContainsFunc(order, isOpen) {
-		_, err := s.circuits.common.attempt(ctx, func(ctx context.Context) error {
-			return s.store.TakeAll(ctx, rs, ds)
-		})
-		if err == nil {
-			s.mirrorAll(ctx, rs, ds)
-			return nil
-		}
-		if err := callersError(ctx, err); err != nil {
-			return err
-		}
+	now, common := time.Now().UnixNano(), s.circuits.common
+	if now < s.circuits.apart.Load() || slices.ContainsFunc(order, isOpen) {
+		return s.takeByServer(ctx, order, indices, rs, ds)
 	}
-	return s.takeByServer(ctx, order, indices, rs, ds)
+	_, why := common.attempt(ctx, func(ctx context.Context) error {
+		return s.store.TakeAll(ctx, rs, ds)
+	})
+	if why == nil {
+		s.mirrorAll(ctx, rs, ds)
+		return nil
+	}
+	if err := callersError(ctx, why); err != nil {
+		return err
+	}
+	s.circuits.apart.Store(now + int64(interval))
+	s.degraded.Add(uint64(len(rs)))
+	return s.takeAllDegraded(ctx, rs, ds, &failure{why, common})
 }
 
 // takeByServer decides the requests of each server by themselves, so that those that answer go on

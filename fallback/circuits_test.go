@@ -102,7 +102,8 @@ func TestManyServersOfWhichOneFails(t *testing.T) {
 			}
 		}
 	}
-	if n := store.servers["A"].calls.Load(); wrong > 0 || n > 10 {
+	// The first call, for keys of three servers, does not say which one failed.
+	if n := store.servers["A"].calls.Load(); wrong > 2 || n > 10 {
 		t.Errorf("%d decisions by the wrong one; %d calls of the server that fails", wrong, n)
 	}
 }

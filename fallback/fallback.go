@@ -95,7 +95,7 @@ const (
 type Store struct {
 	store    headgate.Store
 	options  Options
-	circuits circuits
+	circuits *circuits
 	shares   shares
 	unknown  shares        // for 0 instances: what the share never holds
 	degraded atomic.Uint64 // decisions made without the store

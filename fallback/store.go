@@ -41,8 +41,8 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 }
 
 // TakeAll implements headgate.Store. Either the store decides all requests, or all are decided
-// without the store, as in Take. If the keys are on several servers of which one fails, each server
-// is asked once more by itself, and the mode decides in place of the one that fails.
+// without the store, as in Take. If the keys are on several servers of which one is known to fail,
+// each server is asked by itself, and the mode decides in place of the one that fails.
 func (s *Store) TakeAll(
 	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
 ) error {
