@@ -43,7 +43,7 @@ type Rule struct {
 	MaxWait    time.Duration
 	MaxWaiting int
 	// RetryWithin is the longest wait after which a denied client is asked to try again. One that
-	// would wait longer, or is banned, is told not to. 0 means a minute.
+	// would wait longer, or is banned, is asked not to. 0 means a minute.
 	RetryWithin time.Duration
 	// LabelKeys lets metrics carry the keys of this rule, up to a bound.
 	LabelKeys bool

@@ -64,7 +64,7 @@ func (s *server) logEnvoy(req *envoy.Request, resp *envoy.Response, err error) {
 }
 
 // failures counts the calls of Envoy that failed, and logs one of each reason a minute. Envoy lets
-// the requests pass, unless it is told otherwise, and their client may have chosen what fails.
+// the requests pass, unless failure_mode_deny is set, and their client may have chosen what fails.
 type failures struct {
 	*server
 	logged [len(metrics.CallFailures)]atomic.Int64 // when, in nanoseconds since 1970

@@ -2,7 +2,7 @@
 //
 // The binary form is written by hand, because the generated types allocate for every entry and
 // every status: with them, a decision costs 1.2 times the server's CPU (docs/design/grpc.md). Fuzz
-// tests compare both: they accept the same messages with the same fields, but for text that is not
+// tests compare both: they accept the same messages with the same fields, except text that is not
 // UTF-8. The JSON form is read and written with the generated types, because it is not used for
 // speed.
 package wire

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,17 +22,7 @@ import (
 
 func newHandler(t *testing.T, store headgate.Store, list ...rules.Rule) http.Handler {
 	t.Helper()
-	set, err := rules.NewSet(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := rules.New(store, nil, rules.Options{})
-	e.Use(set)
-	client, err := rules.ClientAddress([]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return New(e, client, func(http.Header, *http.Request) {})
+	return New(engine(t, store, list...), address(t), func(http.Header, *http.Request) {})
 }
 
 // ask sends a request with header fields, given as "Name: value".
