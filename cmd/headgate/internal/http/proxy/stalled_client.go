@@ -72,14 +72,14 @@ func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // which the server would wait without a bound. The response does not wait for that.
 func (w *pacedWriter) finish(body *pacedBody) {
 	w.bound(true)
-	if body.ended.Load() {
-		return
-	}
-	if w.body != nil {
+	ended := body.ended.Load()
+	if !ended && w.body != nil {
 		_ = w.controller.Flush()
 	}
 	body.drop()
-	_ = body.Close()
+	if !ended {
+		_ = body.Close()
+	}
 }
 
 const (
@@ -107,7 +107,7 @@ type pacedBody struct {
 	ahead   bool // the request is not decided yet
 	reading bool
 	hurried bool
-	dropped bool
+	dropped bool // and nothing sets a bound any more: in HTTP/2 that panics after the handler
 }
 
 // newPacedBody returns the body of r, whose response is w.
@@ -152,9 +152,9 @@ func (b *pacedBody) drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.dropped && !b.ended.Load() && !b.failed.Load() {
-		b.dropped = true
 		b.bound(time.Now().Add(min(b.stall/2, dropTime)))
 	}
+	b.dropped = true
 }
 
 // begin bounds a read that begins.

@@ -6,10 +6,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -292,6 +295,55 @@ func TestResponseBeforeTheEndOfTheBody(t *testing.T) {
 	if _, err := answers.ReadByte(); err != io.EOF {
 		t.Error(err)
 	}
+}
+
+// timedWriter is a response. It counts read deadlines.
+type timedWriter struct {
+	*httptest.ResponseRecorder
+
+	deadlines atomic.Int64
+}
+
+func (w *timedWriter) SetReadDeadline(time.Time) error { w.deadlines.Add(1); return nil }
+
+// lateBody is a body whose only part comes when late is closed, whoever closes the body.
+type lateBody struct{ late chan struct{} }
+
+func (b *lateBody) Read(p []byte) (int, error) { <-b.late; return copy(p, "x"), nil }
+func (b *lateBody) Close() error               { return nil }
+
+// A body that is still read, or hurried, when its handler has ended sets no deadline: it would be
+// the next request's, and in HTTP/2 to set one panics.
+func TestBodyOutlivesItsHandler(t *testing.T) {
+	app := func(http.ResponseWriter, *http.Request) {} // answers without the body
+	rule := rules.Rule{Name: "all", Limits: per(9)}
+	bubble(t, app, rule, func(t *testing.T, e *edge, _ func() net.Conn) {
+		body := &lateBody{make(chan struct{})}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://h/", body)
+		r.ContentLength = 1 << 20
+		w := &timedWriter{ResponseRecorder: httptest.NewRecorder()}
+		e.handler.ServeHTTP(w, r)
+		if w.Code != http.StatusOK {
+			t.Fatalf("%d: %s", w.Code, w.Body)
+		}
+		before := w.deadlines.Load()
+		close(body.late)
+		time.Sleep(time.Second) // the app's connection is closed, too
+		if n := w.deadlines.Load() - before; n != 0 {
+			t.Errorf("%d deadlines were set after the handler ended", n)
+		}
+
+		r.Body = io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF))
+		paced := newPacedWriter(w, time.Second)
+		b := newPacedBody(paced, r, false)
+		_, _ = b.Read(make([]byte, 1))
+		paced.finish(b)
+		before = w.deadlines.Load()
+		b.hurry()
+		if n := w.deadlines.Load() - before; n != 0 {
+			t.Errorf("hurry set %d deadlines after the handler ended", n)
+		}
+	})
 }
 
 // Clients that have left take no place among those that wait, even if they have not sent all of
