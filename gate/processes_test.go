@@ -22,6 +22,10 @@ const (
 	childAddr = "HEADGATE_TEST_CHILD_ADDR"
 	processes = 4
 	lives     = 1500 * time.Millisecond
+
+	// A caller that the scheduler stops between its pass and its look at the clock sees it too
+	// late, and these windows may seem too short. A gate that is wrong is wrong for most of them.
+	preempted = 3
 )
 
 // A fleet is processes that share a gate.
@@ -74,10 +78,14 @@ func run(t *testing.T, f fleet) {
 		t.Fatal("no caller passed")
 	}
 	slices.SortFunc(all, time.Time.Compare)
+	var short []time.Duration // windows with a pass too many
 	for i := int(f.n); i < len(all); i++ {
 		if span := all[i].Sub(all[i-int(f.n)]); span < f.period {
-			t.Errorf("%d passes within %s", f.n+1, span)
+			short = append(short, span)
 		}
+	}
+	if len(short) > preempted {
+		t.Errorf("of %d windows, these hold %d passes: %v", len(all), f.n+1, short)
 	}
 	span := all[len(all)-1].Sub(all[0])
 	part := float64(len(all)) / float64(f.n) * float64(f.period) / float64(max(span, lives))
