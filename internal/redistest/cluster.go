@@ -67,12 +67,13 @@ func RunCluster(ctx context.Context, args ...string) (*Cluster, error) {
 	return runCluster(ctx, nodes, args)
 }
 
-// runCluster starts so many servers as a cluster, of which the first are primaries.
+// runCluster starts so many servers as a cluster, of which the first are primaries. On a busy
+// machine a server that was not heard for two seconds may be well, so they wait for longer.
 func runCluster(ctx context.Context, servers int, args []string) (*Cluster, error) {
 	c := new(Cluster)
 	for range servers {
 		s, err := Run(ctx,
-			append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "2000"},
+			append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "10000"},
 				args...)...)
 		if err != nil {
 			c.Stop()
@@ -193,15 +194,21 @@ func (c *Cluster) Move(ctx context.Context, slot, from, to int, meanwhile func()
 // setSlot changes what a server knows of a slot, as soon as it agrees: after a slot was
 // moved, servers may disagree for a moment.
 func (s *Server) setSlot(ctx context.Context, slot, state, id string) error {
+	return s.insist(ctx, "CLUSTER", "SETSLOT", slot, state, id)
+}
+
+// insist repeats a command until the server does it. On a busy machine the servers of a cluster can
+// miss each other for a moment, and then they refuse it.
+func (s *Server) insist(ctx context.Context, command ...string) error {
 	for {
-		_, err := s.Do(ctx, "CLUSTER", "SETSLOT", slot, state, id)
+		_, err := s.Do(ctx, command...)
 		if err == nil {
 			return nil
 		}
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("redistest: set slot: %w", errors.Join(ctx.Err(), err))
+			return fmt.Errorf("redistest: %s: %w", command[0], errors.Join(ctx.Err(), err))
 		}
 	}
 }
@@ -214,9 +221,9 @@ func (s *Server) migrate(ctx context.Context, slot string, target *Server) error
 			return err
 		}
 		for key := range strings.SplitSeq(keys, "\n") {
-			if _, err := s.Do(ctx, "MIGRATE", loopback, target.port(), key, "0",
-				"5000"); err != nil {
-				return fmt.Errorf("redistest: migrate: %w", err)
+			err := s.insist(ctx, "MIGRATE", loopback, target.port(), key, "0", "5000")
+			if err != nil {
+				return err
 			}
 		}
 	}
