@@ -42,7 +42,7 @@ func (s *server) recovered(part string, h http.Handler) http.Handler {
 	})
 }
 
-// startedResponse notes whether the answer has begun.
+// startedResponse notes whether the answer has begun, and spells the names of its fields.
 type startedResponse struct {
 	http.ResponseWriter
 
@@ -52,6 +52,7 @@ type startedResponse struct {
 // WriteHeader implements [http.ResponseWriter].
 func (w *startedResponse) WriteHeader(status int) {
 	w.begun = w.begun || status >= 200 || status == http.StatusSwitchingProtocols
+	answer.Spell(w.Header())
 	w.ResponseWriter.WriteHeader(status)
 }
 

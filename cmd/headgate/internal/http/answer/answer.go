@@ -36,6 +36,26 @@ func FieldNames() []string {
 	}
 }
 
+// spellings are names as net/http spells them, and as their documents do.
+var spellings = [...][2]string{
+	{"Ratelimit", "RateLimit"},
+	{"Ratelimit-Policy", "RateLimit-Policy"},
+	{"X-Ratelimit-Limit", "X-RateLimit-Limit"},
+	{"X-Ratelimit-Remaining", "X-RateLimit-Remaining"},
+	{"X-Ratelimit-Reset", "X-RateLimit-Reset"},
+}
+
+// Spell spells the names in h, which is about to be sent, as their documents do: some clients, such
+// as nginx's Lua, distinguish the case of names. [http.Header.Get] does not find them afterwards.
+func Spell(h http.Header) {
+	for _, s := range &spellings {
+		if values, ok := h[s[0]]; ok {
+			delete(h, s[0])
+			h[s[1]] = values
+		}
+	}
+}
+
 // Unchecked reports whether a fallback denied v without having checked a limit.
 func Unchecked(v *rules.Verdict) bool {
 	return v.Reason == rules.Limits && headgate.Strictest(v.Decisions).Unchecked()

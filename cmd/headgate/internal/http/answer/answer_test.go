@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -111,6 +112,24 @@ func TestDeny(t *testing.T) {
 				t.Errorf("%s: %+v, X-Should-Retry: %s", c.text, shown, giveUp)
 			}
 		}
+	}
+}
+
+func TestSpell(t *testing.T) {
+	limits := []headgate.Decision{{Limit: headgate.PerHour(1), RetryAfter: time.Second}}
+	h := http.Header{"Cache-Control": {"no-store"}, "Content-Type": {"application/json"}}
+	allocations := testing.AllocsPerRun(100, func() {
+		for _, s := range spellings {
+			h[s[0]] = h["Cache-Control"]
+		}
+		Spell(h)
+	})
+	if allocations > 0 || len(h) != 2+len(spellings) {
+		t.Errorf("%v allocations: %v", allocations, h)
+	}
+	SetFields(h, &rules.Verdict{Reason: rules.Limits, Decisions: limits})
+	if Spell(h); len(h["RateLimit"]) != 1 || h.Get("Retry-After") != "1" || len(h) != 3+len(spellings) {
+		t.Errorf("%v", h)
 	}
 }
 
