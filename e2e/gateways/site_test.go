@@ -42,6 +42,16 @@ var gateways = map[string]gateway{
 		timeout: [2]string{"proxy_read_timeout    1s", "proxy_read_timeout 9s"},
 		uploads: [2]string{"location / {\n            auth", "location / {\n client_max_body_size 9m; auth"},
 	},
+	"nginx with Lua": {
+		page: "nginx.md", config: "lua.conf",
+		command: []string{"nginx", "-p", ".", "-e", "stderr", "-c", "lua.conf"},
+		down:    []int{502, 504},
+		failOpen: func(t *testing.T, files map[string]string) {
+			files["lua.conf"] = edit(t, files["lua.conf"], "-- if answer", "if answer")
+		},
+		timeout: [2]string{"proxy_read_timeout    1s", "proxy_read_timeout 9s"},
+		uploads: [2]string{"location / {\n            access", "location / {\n client_max_body_size 9m; access"},
+	},
 	"Caddy": {
 		page: "caddy.md", config: "Caddyfile",
 		command: []string{"caddy", "run", "--config", "Caddyfile", "--adapter", "caddyfile"},
