@@ -74,8 +74,8 @@ chaos: deps ## Break real Redis servers under load, and print what was granted (
 	@cd e2e/serve && go test -count=1 -timeout 30m -parallel 1 -v -serve.long
 
 .PHONY: gateways
-gateways: ## Run the configurations of docs/gateways with real nginx, Caddy and HAProxy, and Redis behind Envoy
-	@scripts/deps nginx caddy haproxy python redis envoy
+gateways: ## Run the configurations of docs/gateways with real gateways, and Redis behind Envoy
+	@scripts/deps nginx nginx-lua apache caddy haproxy python redis envoy
 	@go test -count=1 -tags gateways -skip '^TestVendors' $(TESTFLAGS) ./e2e/gateways
 
 .PHONY: sdks

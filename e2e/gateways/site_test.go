@@ -25,6 +25,7 @@ type gateway struct {
 	down    []int  // how it answers while headgate is down, or hung
 	rules   string // added to those of the page
 	grpc    bool   // the gateway asks over gRPC
+	connect bool   // the gateway opens a connection for each question
 	// failOpen edits the configuration as the page says.
 	failOpen func(t *testing.T, files map[string]string)
 	timeout  [2]string // how the configuration waits for 1 s, and for 9 s
@@ -61,6 +62,15 @@ var gateways = map[string]gateway{
 			files["Caddyfile"] = site + files["fail-open"] + "}\n"
 		},
 		timeout: [2]string{"response_header_timeout 1s", "response_header_timeout 9s"},
+	},
+	"Apache": {
+		page: "apache.md", config: "apache.conf", connect: true,
+		command: []string{"apache2", "-d", ".", "-f", "apache.conf", "-DFOREGROUND"},
+		down:    []int{503, 503},
+		failOpen: func(t *testing.T, files map[string]string) {
+			files["headgate.lua"] = edit(t, files["headgate.lua"], "return 503", "return apache2.DECLINED")
+		},
+		timeout: [2]string{"http.TIMEOUT = 1", "http.TIMEOUT = 9"},
 	},
 	"Envoy": {
 		page: "envoy.md", config: "envoy.yaml", grpc: true,
