@@ -26,6 +26,7 @@ http {
 		location / {
 			proxy_pass http://127.0.0.1:8888;
 			proxy_bind 127.0.0.2;
+			proxy_http_version 1.1;
 			proxy_set_header Host $http_host;
 			proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
 			proxy_set_header X-Forwarded-Proto $scheme;
@@ -34,24 +35,27 @@ http {
 }
 `
 
-// behind are the edits, as the pages say, for a gateway behind the proxy 192.0.2.1.
+// behind are the edits, by the file of a gateway, for one behind the proxy 192.0.2.1.
 var behind = map[string]func(t *testing.T, files map[string]string){
-	"nginx": func(t *testing.T, files map[string]string) {
+	"nginx.conf": func(t *testing.T, files map[string]string) {
 		files["nginx.conf"] = inserted(t, files["nginx.conf"], "listen 127.0.0.1:8000;\n", files["behind.conf"])
 	},
-	"nginx with Lua": func(t *testing.T, files map[string]string) {
+	"lua.conf": func(t *testing.T, files map[string]string) {
 		files["lua.conf"] = inserted(t, files["lua.conf"], "listen 127.0.0.1:8000;\n", files["behind.conf"])
 	},
-	"Caddy": func(t *testing.T, files map[string]string) {
+	"Caddyfile": func(t *testing.T, files map[string]string) {
 		files["headgate.yaml"] = edit(t, files["headgate.yaml"], "127.0.0.1/32", "127.0.0.1/32, 192.0.2.1/32")
 		for _, block := range []string{"reverse_proxy 127.0.0.1:8080 {\n", "reverse_proxy 127.0.0.1:3000 {\n"} {
 			files["Caddyfile"] = inserted(t, files["Caddyfile"], block, files["behind"])
 		}
 	},
-	"HAProxy": func(t *testing.T, files map[string]string) {
+	"haproxy.cfg": func(t *testing.T, files map[string]string) {
 		files["haproxy.cfg"] = inserted(t, files["haproxy.cfg"], "bind 127.0.0.1:8000\n", files["behind.cfg"])
 	},
-	"Apache": func(_ *testing.T, files map[string]string) {
+	"envoy.yaml": func(_ *testing.T, files map[string]string) {
+		files["headgate.yaml"] = "trust: [192.0.2.1/32]\n" + files["headgate.yaml"]
+	},
+	"apache.conf": func(_ *testing.T, files map[string]string) {
 		files["apache.conf"] += files["behind.conf"]
 	},
 }
@@ -69,12 +73,8 @@ func inserted(t *testing.T, text, line, more string) string {
 func TestTwoProxies(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, g gateway) {
-		edits := behind[strings.ReplaceAll(strings.TrimPrefix(t.Name(), "TestTwoProxies/"), "_", " ")]
-		if edits == nil {
-			return // Envoy finds the client itself, by xff_num_trusted_hops
-		}
 		found := files(t, g.page)
-		edits(t, found)
+		behind[g.config](t, found)
 		for name, text := range found {
 			found[name] = strings.ReplaceAll(text, "192.0.2.1", "127.0.0.2")
 		}
