@@ -15,8 +15,9 @@ import (
 func TestSpellingOfFields(t *testing.T) {
 	app := httptest.NewServer(http.NotFoundHandler())
 	defer app.Close()
+	file := filepath.Join(t.TempDir(), "rules.yaml")
 	s, err := newServer(Options{
-		Files: []string{write(t, filepath.Join(t.TempDir(), "rules.yaml"), "rules: [{name: r, limits: 2/h}]\n")},
+		Files: []string{write(t, file, "rules: [{name: r, limits: 2/h}]\n")},
 		HTTP:  "127.0.0.1:0", GRPC: Off, Debug: Off, Metrics: Off, Connections: 100,
 		Proxies: []Proxy{{Listen: "127.0.0.1:0", Target: app.URL}},
 		Log:     slog.New(slog.DiscardHandler),
@@ -42,7 +43,8 @@ func TestSpellingOfFields(t *testing.T) {
 			got, err := io.ReadAll(conn)
 			_ = conn.Close()
 			for _, name := range []string{
-				"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset",
+				"RateLimit", "RateLimit-Policy",
+				"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset",
 			} {
 				if err != nil || !strings.Contains(string(got), "\r\n"+name+": ") {
 					t.Errorf("%s: %v, no %s in\n%s", l.name, err, name, got)
