@@ -128,7 +128,7 @@ func TestSpell(t *testing.T) {
 		t.Errorf("%v allocations: %v", allocations, h)
 	}
 	SetFields(h, &rules.Verdict{Reason: rules.Limits, Decisions: limits})
-	if Spell(h); len(h["RateLimit"]) != 1 || h.Get("Retry-After") != "1" || len(h) != 3+len(spellings) {
+	if Spell(h); len(h[spellings[0][1]]) != 1 || h.Get("Retry-After") != "1" || len(h) != 3+len(spellings) {
 		t.Errorf("%v", h)
 	}
 }
