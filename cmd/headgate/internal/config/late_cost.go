@@ -11,13 +11,9 @@ import (
 // {tokens: {estimate: 2000, output: 4}} and {response: NAME, estimate: 500}.
 func (r *reader) lateCost(n *yaml.Node, path string) (c rules.Cost) {
 	r.mapping(n, path,
-		field{"tokens", func(n *yaml.Node, path string) { c.Tokens = r.tokenCost(n, path) }},
-		field{"response", func(n *yaml.Node, path string) {
-			c.ResponseHeader = parsed(r, n, path, rules.ParseFieldName)
-		}},
-		field{"estimate", func(n *yaml.Node, path string) {
-			c.Estimate, _ = r.whole(n, path, 1, usage.MaxCount)
-		}},
+		into("tokens", &c.Tokens, r.tokenCost),
+		into("response", &c.ResponseHeader, parsed(r, rules.ParseFieldName)),
+		into("estimate", &c.Estimate, wholeNumber[int64](r, 1, usage.MaxCount)),
 	)
 	switch tokens, response := has(n, "tokens"), has(n, "response"); {
 	case tokens && response:
@@ -32,23 +28,15 @@ func (r *reader) lateCost(n *yaml.Node, path string) (c rules.Cost) {
 
 func (r *reader) tokenCost(n *yaml.Node, path string) *rules.TokenCost {
 	t := rules.DefaultWeights
-	number := func(name string, to *int64, least, most int64) field {
-		return field{name, func(n *yaml.Node, path string) {
-			*to, _ = r.whole(n, path, least, most)
-		}}
-	}
+	weight := wholeNumber[int64](r, 0, usage.MaxWeight)
 	r.mapping(n, path,
-		number("estimate", &t.Estimate, 1, usage.MaxCount),
-		number("input", &t.Input, 0, usage.MaxWeight),
-		number("output", &t.Output, 0, usage.MaxWeight),
-		number("cached", &t.Cached, 0, usage.MaxWeight),
-		field{"bound", func(n *yaml.Node, path string) { t.Bound, _ = r.text(n, path) }},
-		field{"unknown", func(n *yaml.Node, path string) {
-			t.RefundUnknown = parsed(r, n, path, rules.ParseUnknown)
-		}},
-		field{"include_usage", func(n *yaml.Node, path string) {
-			t.IncludeUsage, _ = r.boolean(n, path)
-		}},
+		into("estimate", &t.Estimate, wholeNumber[int64](r, 1, usage.MaxCount)),
+		into("input", &t.Input, weight),
+		into("output", &t.Output, weight),
+		into("cached", &t.Cached, weight),
+		into("bound", &t.Bound, r.text),
+		into("unknown", &t.RefundUnknown, parsed(r, rules.ParseUnknown)),
+		into("include_usage", &t.IncludeUsage, r.boolean),
 	)
 	r.require(n, path, "estimate",
 		"what is reserved for an answer without max_tokens, such as 2000")

@@ -124,6 +124,23 @@ func (r *reader) field(n, key, value *yaml.Node, path string, accepted []field) 
 	}
 }
 
+// into returns a field whose value read reads into to.
+func into[T any](name string, to *T, read func(n *yaml.Node, path string) T) field {
+	return field{name, func(n *yaml.Node, path string) { *to = read(n, path) }}
+}
+
+// setting is into for a field that only one of all files has.
+func setting[T any](
+	r *reader, name string, to *T, read func(n *yaml.Node, path string) T,
+) field {
+	return field{name, func(n *yaml.Node, path string) {
+		before := len(r.faults)
+		if v := read(n, path); len(r.faults) == before && r.once(n, path) {
+			*to = v
+		}
+	}}
+}
+
 // list calls item for each entry of n.
 func (r *reader) list(n *yaml.Node, path string, item func(n *yaml.Node, path string)) {
 	if n.Kind != yaml.SequenceNode {
@@ -140,7 +157,7 @@ func (r *reader) texts(
 	n *yaml.Node, path, want string, item func(text string, n *yaml.Node, path string),
 ) {
 	one := func(n *yaml.Node, path string) {
-		if text, ok := r.textFor(n, path, want); ok {
+		if text := r.textFor(n, path, want); text != "" {
 			item(text, n, path)
 		}
 	}
@@ -154,22 +171,20 @@ func (r *reader) texts(
 	r.list(n, path, one)
 }
 
-// text reads a text, in which ${ has no meaning and is refused.
-func (r *reader) text(n *yaml.Node, path string) (string, bool) {
-	return r.textFor(n, path, "text")
-}
+// text reads a text, in which ${ has no meaning and is refused. It is empty after a fault.
+func (r *reader) text(n *yaml.Node, path string) string { return r.textFor(n, path, "text") }
 
-func (r *reader) textFor(n *yaml.Node, path, want string) (string, bool) {
+func (r *reader) textFor(n *yaml.Node, path, want string) string {
 	if !r.isText(n, path, want) {
-		return "", false
+		return ""
 	}
 	if strings.Contains(n.Value, "${") {
 		r.faultf(n, path, "%q: variables are replaced only in store, key_secret, listen, "+
 			"tls and api.tokens; "+
 			"want the value itself", n.Value)
-		return "", false
+		return ""
 	}
-	return n.Value, true
+	return n.Value
 }
 
 func (r *reader) isText(n *yaml.Node, path, want string) bool {
@@ -187,10 +202,10 @@ func (r *reader) isText(n *yaml.Node, path, want string) bool {
 
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*\})?`)
 
-// connection reads a text in which ${VAR} is replaced by the environment.
-func (r *reader) connection(n *yaml.Node, path string) (string, bool) {
+// connection reads a text in which ${VAR} is replaced by the environment. It is empty after a fault.
+func (r *reader) connection(n *yaml.Node, path string) string {
 	if !r.isText(n, path, "text") {
-		return "", false
+		return ""
 	}
 	before := len(r.faults)
 	text := reference.ReplaceAllStringFunc(n.Value, func(variable string) string {
@@ -206,25 +221,81 @@ func (r *reader) connection(n *yaml.Node, path string) (string, bool) {
 		}
 		return value
 	})
-	return text, len(r.faults) == before
+	if len(r.faults) > before {
+		return ""
+	}
+	return text
 }
 
-func (r *reader) boolean(n *yaml.Node, path string) (value, ok bool) {
+func (r *reader) boolean(n *yaml.Node, path string) bool {
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
 		r.faultf(n, path, "is %s; want true or false", kind(n))
-		return false, false
+		return false
 	}
-	return strings.EqualFold(n.Value, "true"), true
+	return strings.EqualFold(n.Value, "true")
 }
 
-// whole reads a whole number from least to most.
-func (r *reader) whole(n *yaml.Node, path string, least, most int64) (int64, bool) {
-	v, err := strconv.ParseInt(n.Value, 10, 64)
-	if n.Kind != yaml.ScalarNode || n.Tag != "!!int" || err != nil || v < least || v > most {
-		r.faultf(n, path, "is %s; want a whole number from %d to %d", kind(n), least, most)
-		return 0, false
+// wholeNumber reads a whole number from least to most.
+func wholeNumber[T int | int64](r *reader, least, most T) func(n *yaml.Node, path string) T {
+	return func(n *yaml.Node, path string) T {
+		v, err := strconv.ParseInt(n.Value, 10, 64)
+		if n.Kind != yaml.ScalarNode || n.Tag != "!!int" || err != nil ||
+			v < int64(least) || v > int64(most) {
+			r.faultf(n, path, "is %s; want a whole number from %d to %d", kind(n), least, most)
+			return 0
+		}
+		return T(v)
 	}
-	return v, true
+}
+
+// duration reads a time from least to most. like is a good one, and what says what it is.
+func (r *reader) duration(what, least, most, like string) func(*yaml.Node, string) time.Duration {
+	parse := func(text string) (time.Duration, error) {
+		d, err := time.ParseDuration(text)
+		from, _ := time.ParseDuration(least)
+		to, _ := time.ParseDuration(most)
+		if err != nil || d < from || d > to {
+			return 0, fmt.Errorf("%q is not %s; want a time from %s to %s, such as %s",
+				text, what, least, most, like)
+		}
+		return d, nil
+	}
+	return func(n *yaml.Node, path string) time.Duration {
+		if !r.isText(n, path, "a time such as "+like) {
+			return 0
+		}
+		return parsed(r, parse)(n, path)
+	}
+}
+
+// parsed reads a text by parse.
+func parsed[T any](
+	r *reader, parse func(string) (T, error),
+) func(n *yaml.Node, path string) T {
+	return func(n *yaml.Node, path string) (value T) {
+		if text := r.text(n, path); text != "" {
+			var err error
+			if value, err = parse(text); err != nil {
+				r.faultf(n, path, "%v", err)
+			}
+		}
+		return value
+	}
+}
+
+// each reads a text, or a list of texts, by parse.
+func each[T any](
+	r *reader, parse func(string) (T, error),
+) func(n *yaml.Node, path string) []T {
+	return func(n *yaml.Node, path string) (values []T) {
+		r.texts(n, path, "text", func(_ string, n *yaml.Node, path string) {
+			before := len(r.faults)
+			if v := parsed(r, parse)(n, path); len(r.faults) == before {
+				values = append(values, v)
+			}
+		})
+		return values
+	}
 }
 
 // once reports whether the field at path is given for the first time in all files.

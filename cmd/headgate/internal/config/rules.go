@@ -19,35 +19,20 @@ func (r *reader) rule(n *yaml.Node, path string) {
 	var rule rules.Rule
 	before := len(r.faults)
 	r.mapping(n, path,
-		field{"name", func(n *yaml.Node, path string) { rule.Name, _ = r.text(n, path) }},
-		field{"match", func(n *yaml.Node, path string) { rule.Match = r.match(n, path) }},
-		field{"key", func(n *yaml.Node, path string) { rule.Key = r.key(n, path) }},
-		field{"any_key", func(n *yaml.Node, path string) { rule.AnyKey, _ = r.boolean(n, path) }},
-		field{"limits", func(n *yaml.Node, path string) { rule.Limits = r.limitTexts(n, path) }},
-		field{"permits", func(n *yaml.Node, path string) {
-			rule.Permits, _ = r.whole(n, path, 1, math.MaxUint16)
-		}},
-		field{"mode", func(n *yaml.Node, path string) {
-			rule.Mode = parsed(r, n, path, rules.ParseMode)
-		}},
-		field{"cost", func(n *yaml.Node, path string) { rule.Cost = r.cost(n, path) }},
-		field{"count", func(n *yaml.Node, path string) { rule.Count = r.count(n, path) }},
-		field{"headroom", func(n *yaml.Node, path string) {
-			rule.Headroom = r.headroom(n, path)
-		}},
-		field{"label_keys", func(n *yaml.Node, path string) {
-			rule.LabelKeys, _ = r.boolean(n, path)
-		}},
-		field{"max_wait", func(n *yaml.Node, path string) {
-			rule.MaxWait = r.duration(n, path, rules.ParseMaxWait)
-		}},
-		field{"max_waiting", func(n *yaml.Node, path string) {
-			most, _ := r.whole(n, path, 1, rules.MaxMaxWaiting)
-			rule.MaxWaiting = int(most)
-		}},
-		field{"retry_within", func(n *yaml.Node, path string) {
-			rule.RetryWithin = r.duration(n, path, rules.ParseRetryWithin)
-		}},
+		into("name", &rule.Name, r.text),
+		into("match", &rule.Match, r.match),
+		into("key", &rule.Key, r.key),
+		into("any_key", &rule.AnyKey, r.boolean),
+		into("limits", &rule.Limits, r.limitTexts),
+		into("permits", &rule.Permits, wholeNumber[int64](r, 1, math.MaxUint16)),
+		into("mode", &rule.Mode, parsed(r, rules.ParseMode)),
+		into("cost", &rule.Cost, r.cost),
+		into("count", &rule.Count, r.count),
+		into("headroom", &rule.Headroom, r.headroom),
+		into("label_keys", &rule.LabelKeys, r.boolean),
+		into("max_wait", &rule.MaxWait, r.duration("a wait", "1ms", "20s", "2s")),
+		into("max_waiting", &rule.MaxWaiting, wholeNumber(r, 1, rules.MaxMaxWaiting)),
+		into("retry_within", &rule.RetryWithin, r.duration("a wait", "1s", "8784h", "10s")),
 	)
 	r.require(n, path, "name", "a name for state and metrics")
 	if !has(n, "permits") {
@@ -109,56 +94,19 @@ func (r *reader) nameRule(n *yaml.Node, path string, rule rules.Rule) {
 
 func (r *reader) match(n *yaml.Node, path string) (m rules.Match) {
 	r.mapping(n, path,
-		field{"method", func(n *yaml.Node, path string) {
-			r.texts(n, path, "text", func(text string, n *yaml.Node, path string) {
-				method, err := rules.ParseMethod(text)
-				if err != nil {
-					r.faultf(n, path, "%v", err)
-					return
-				}
-				one := r.matching(n, path, []string{method}, nil, "")
-				m.Methods = append(m.Methods, one.Methods...)
-			})
-		}},
+		into("method", &m.Methods, each(r, rules.ParseMethod)),
 		field{"path", func(n *yaml.Node, path string) {
 			const want = "one path; for several, a regular expression such as re:^/(a|b)$"
-			if text, ok := r.textFor(n, path, want); ok {
-				m.Path = r.matching(n, path, nil, nil, text).Path
+			if m.Path = r.textFor(n, path, want); m.Path == "" {
+				return
+			}
+			if err := rules.CheckPath(m.Path); err != nil {
+				r.faultf(n, path, "%v", err)
 			}
 		}},
-		field{"host", func(n *yaml.Node, path string) {
-			r.texts(n, path, "text", func(text string, n *yaml.Node, path string) {
-				one := r.matching(n, path, nil, []string{text}, "")
-				m.Hosts = append(m.Hosts, one.Hosts...)
-			})
-		}},
+		into("host", &m.Hosts, each(r, rules.ParseHost)),
 	)
 	return m
-}
-
-func (r *reader) matching(
-	n *yaml.Node, path string, methods, hosts []string, p string,
-) rules.Match {
-	m, err := rules.ParseMatch(methods, hosts, p)
-	if err != nil {
-		r.faultf(n, path, "%v", err)
-	}
-	return m
-}
-
-// parsed reads a text by parse.
-func parsed[T any](r *reader, n *yaml.Node, path string, parse func(string) (T, error)) T {
-	var none T
-	text, ok := r.text(n, path)
-	if !ok {
-		return none
-	}
-	value, err := parse(text)
-	if err != nil {
-		r.faultf(n, path, "%v", err)
-		return none
-	}
-	return value
 }
 
 // unknownKey is the key of a rule whose key has a fault.
@@ -204,7 +152,7 @@ func (r *reader) cost(n *yaml.Node, path string) rules.Cost {
 	if n.Kind == yaml.MappingNode {
 		return r.lateCost(n, path)
 	}
-	return parsed(r, numberAsText(n), path, rules.ParseCost)
+	return parsed(r, rules.ParseCost)(numberAsText(n), path)
 }
 
 // numberAsText returns n, which is text if it was a whole number.
@@ -242,8 +190,7 @@ func (r *reader) count(n *yaml.Node, path string) (c rules.Count) {
 // headroom reads the header field of the class, and what the classes leave: any other field.
 func (r *reader) headroom(n *yaml.Node, path string) (h rules.Headroom) {
 	fields := []field{{"header", func(n *yaml.Node, path string) {
-		text, _ := r.text(n, path)
-		h.Header = http.CanonicalHeaderKey(text)
+		h.Header = http.CanonicalHeaderKey(r.text(n, path))
 	}}}
 	for i := 0; i < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
 		name := n.Content[i].Value
@@ -252,7 +199,7 @@ func (r *reader) headroom(n *yaml.Node, path string) (h rules.Headroom) {
 		}
 		fields = append(fields, field{name, func(n *yaml.Node, path string) {
 			if r.isText(n, path, "a percentage such as 50%") {
-				percent := parsed(r, n, path, rules.ParsePercent)
+				percent := parsed(r, rules.ParsePercent)(n, path)
 				h.Classes = append(h.Classes, rules.Class{Name: name, Percent: percent})
 			}
 		}})
@@ -262,24 +209,15 @@ func (r *reader) headroom(n *yaml.Node, path string) (h rules.Headroom) {
 	return h
 }
 
-func (r *reader) duration(
-	n *yaml.Node, path string, parse func(string) (time.Duration, error),
-) time.Duration {
-	if !r.isText(n, path, "a time such as 2s") {
-		return 0
-	}
-	return parsed(r, n, path, parse)
-}
-
 func (r *reader) override(n *yaml.Node, path string) {
 	var o rules.Override
 	r.mapping(n, path,
-		field{"rule", func(n *yaml.Node, path string) { o.Rule, _ = r.text(n, path) }},
-		field{"key", func(n *yaml.Node, path string) { o.Key, _ = r.text(n, path) }},
-		field{"limits", func(n *yaml.Node, path string) { o.Limits = r.limitTexts(n, path) }},
-		field{"ban", func(n *yaml.Node, path string) { o.Ban, _ = r.boolean(n, path) }},
-		field{"until", func(n *yaml.Node, path string) { o.Until = r.until(n, path) }},
-		field{"note", func(n *yaml.Node, path string) { o.Note, _ = r.text(n, path) }},
+		into("rule", &o.Rule, r.text),
+		into("key", &o.Key, r.text),
+		into("limits", &o.Limits, r.limitTexts),
+		into("ban", &o.Ban, r.boolean),
+		into("until", &o.Until, parsed(r, parseUntil)),
+		into("note", &o.Note, r.text),
 	)
 	r.require(n, path, "rule", "the name of a rule")
 	r.require(n, path, "key", `the text of a key, such as "ip:192.0.2.*"`)
@@ -293,14 +231,12 @@ func (r *reader) override(n *yaml.Node, path string) {
 	r.overrides = append(r.overrides, origin{r.at(n), path})
 }
 
-func (r *reader) until(n *yaml.Node, path string) time.Time {
-	return parsed(r, n, path, func(text string) (time.Time, error) {
-		t, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			return t, fmt.Errorf("%q is not a time; want one such as 2027-01-01T00:00:00Z", text)
-		}
-		return t, nil
-	})
+func parseUntil(text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return t, fmt.Errorf("%q is not a time; want one such as 2027-01-01T00:00:00Z", text)
+	}
+	return t, nil
 }
 
 // has reports whether mapping n has a field.

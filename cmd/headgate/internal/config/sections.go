@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"math"
 	"net"
 	"net/netip"
@@ -12,7 +13,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
-	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 	"github.com/headgate/headgate/redisstore"
 )
@@ -32,15 +32,11 @@ func (l *loader) file(f file) {
 		return
 	}
 	r.mapping(root, "",
-		field{"store", r.store},
-		field{"key_secret", r.keySecret},
-		field{"when_store_fails", r.whenStoreFails},
-		field{"store_timeout", r.storeTimeout},
-		field{"instances", func(n *yaml.Node, path string) {
-			if v, ok := r.whole(n, path, 1, maxInstances); ok && r.once(n, path) {
-				r.config.Instances = int(v)
-			}
-		}},
+		setting(r, "store", &r.config.Store, r.store),
+		setting(r, "key_secret", &r.config.KeySecret, r.keySecret),
+		setting(r, "when_store_fails", &r.config.WhenStoreFails, parsed(r, parsePolicy)),
+		setting(r, "store_timeout", &r.config.StoreTimeout, r.storeTimeout),
+		setting(r, "instances", &r.config.Instances, wholeNumber(r, 1, maxInstances)),
 		field{"trust", r.trust},
 		field{"cors", r.cors},
 		field{"listen", r.listen},
@@ -69,67 +65,52 @@ func isDomain(root *yaml.Node) bool {
 	return has(root, "domain") || has(root, "descriptors")
 }
 
-func (r *reader) store(n *yaml.Node, path string) {
-	url, ok := r.connection(n, path)
-	if !ok || !r.once(n, path) {
-		return
+func (r *reader) store(n *yaml.Node, path string) string {
+	url := r.connection(n, path)
+	if url == "" {
+		return ""
 	}
 	opened, err := storeurl.Open(url)
 	if err != nil {
 		r.faultf(n, path, "%s", strings.TrimPrefix(withoutComponent(err), "store "))
-		return
+		return ""
 	}
 	_ = opened.Close() // it has not connected
-	r.config.Store = url
+	return url
 }
 
 // keySecret reads the secret of hashes. No message repeats it.
-func (r *reader) keySecret(n *yaml.Node, path string) {
+func (r *reader) keySecret(n *yaml.Node, path string) string {
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
 		r.faultf(n, path, "is not text; want a secret in quotes, or ${NAME}")
-		return
+		return ""
 	}
-	text, ok := r.connection(n, path)
-	if !ok || !r.once(n, path) {
-		return
-	}
-	if len(text) < redisstore.MinKeySecret {
+	text := r.connection(n, path)
+	if text != "" && len(text) < redisstore.MinKeySecret {
 		r.faultf(n, path, "has %d bytes; want at least %d, such as those of openssl rand -hex 32",
 			len(text), redisstore.MinKeySecret)
 	}
-	r.config.KeySecret = text
+	return text
 }
 
 // maxInstances is the largest number of instances that a file can give.
 const maxInstances = 100_000
 
-func (r *reader) whenStoreFails(n *yaml.Node, path string) {
-	text, ok := r.text(n, path)
-	if !ok || !r.once(n, path) {
-		return
-	}
+func parsePolicy(text string) (Policy, error) {
 	switch p := Policy(text); p {
 	case Closed, Open, Share:
-		r.config.WhenStoreFails = p
-	default:
-		r.faultf(n, path, "%q is not a policy; want closed, open or share", text)
+		return p, nil
 	}
+	return "", fmt.Errorf("%q is not a policy; want closed, open or share", text)
 }
 
-func (r *reader) storeTimeout(n *yaml.Node, path string) {
-	text, ok := r.text(n, path)
-	if !ok || !r.once(n, path) {
-		return
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 10*time.Millisecond || d > 10*time.Second {
-		r.faultf(n, path, "%q is not a timeout; want a time from 10ms to 10s, such as 100ms", text)
-	}
+func (r *reader) storeTimeout(n *yaml.Node, path string) time.Duration {
+	d := r.duration("a timeout", "10ms", "10s", "100ms")(n, path)
 	if d > 400*time.Millisecond {
-		r.warnAt(r.at(n), path, text+" is longer than what the store waits by default; want "+
+		r.warnAt(r.at(n), path, n.Value+" is longer than what the store waits by default; want "+
 			"read_timeout and dial_timeout as long in its URL, too")
 	}
-	r.config.StoreTimeout = d
+	return d
 }
 
 func (r *reader) trust(n *yaml.Node, path string) {
@@ -165,24 +146,21 @@ func (r *reader) cors(n *yaml.Node, path string) {
 }
 
 func (r *reader) listen(n *yaml.Node, path string) {
-	address := func(to *string) func(*yaml.Node, string) {
-		return func(n *yaml.Node, path string) {
-			text, ok := r.connection(n, path)
-			if !ok || !r.once(n, path) {
-				return
-			}
-			if text != "off" && !isAddress(text) {
-				r.faultf(n, path, "%q is not an address; want HOST:PORT, :PORT or off", n.Value)
-			}
-			*to = text
-		}
-	}
+	to := &r.config.Listen
 	r.mapping(n, path,
-		field{"http", address(&r.config.Listen.HTTP)},
-		field{"grpc", address(&r.config.Listen.GRPC)},
-		field{"debug", address(&r.config.Listen.Debug)},
-		field{"metrics", address(&r.config.Listen.Metrics)},
+		setting(r, "http", &to.HTTP, r.address),
+		setting(r, "grpc", &to.GRPC, r.address),
+		setting(r, "debug", &to.Debug, r.address),
+		setting(r, "metrics", &to.Metrics, r.address),
 	)
+}
+
+func (r *reader) address(n *yaml.Node, path string) string {
+	text := r.connection(n, path)
+	if text != "" && text != "off" && !isAddress(text) {
+		r.faultf(n, path, "%q is not an address; want HOST:PORT, :PORT or off", n.Value)
+	}
+	return text
 }
 
 func isAddress(text string) bool {
@@ -195,17 +173,11 @@ func isAddress(text string) bool {
 }
 
 func (r *reader) tls(n *yaml.Node, path string) {
-	name := func(to *string) func(*yaml.Node, string) {
-		return func(n *yaml.Node, path string) {
-			if text, ok := r.connection(n, path); ok && r.once(n, path) {
-				*to = text
-			}
-		}
-	}
+	to := &r.config.TLS
 	r.mapping(n, path,
-		field{"cert", name(&r.config.TLS.Cert)},
-		field{"key", name(&r.config.TLS.Key)},
-		field{"client_ca", name(&r.config.TLS.ClientCA)},
+		setting(r, "cert", &to.Cert, r.connection),
+		setting(r, "key", &to.Key, r.connection),
+		setting(r, "client_ca", &to.ClientCA, r.connection),
 	)
 }
 
@@ -216,36 +188,19 @@ func (r *reader) api(n *yaml.Node, path string) {
 	}
 	r.mapping(n, path,
 		field{"tokens", r.tokens},
-		field{"allow_inline_limits", func(n *yaml.Node, path string) {
-			if value, ok := r.boolean(n, path); ok && r.once(n, path) {
-				r.config.API.AllowInlineLimits = value
-			}
-		}},
+		setting(r, "allow_inline_limits", &r.config.API.AllowInlineLimits, r.boolean),
 	)
 }
 
 func (r *reader) envoy(n *yaml.Node, path string) {
 	e := &r.config.Envoy
-	flag := func(to *bool) func(*yaml.Node, string) {
-		return func(n *yaml.Node, path string) {
-			if value, ok := r.boolean(n, path); ok && r.once(n, path) {
-				*to = value
-			}
-		}
-	}
 	r.mapping(n, path,
-		field{"dynamic_metadata", flag(&e.DynamicMetadata)},
-		field{"header_fields", flag(&e.HeaderFields)},
-		field{"all_or_none", flag(&e.AllOrNone)},
-		field{"local_cache_bytes", func(n *yaml.Node, path string) {
-			if value, ok := r.whole(n, path, 1, math.MaxInt32); ok && r.once(n, path) {
-				e.LocalCacheBytes = int(value)
-			}
-		}},
-		field{"max_connection_age", func(n *yaml.Node, path string) {
-			e.MaxConnectionAge = r.duration(n, path, rules.ParseRetryWithin)
-			r.once(n, path)
-		}},
+		setting(r, "dynamic_metadata", &e.DynamicMetadata, r.boolean),
+		setting(r, "header_fields", &e.HeaderFields, r.boolean),
+		setting(r, "all_or_none", &e.AllOrNone, r.boolean),
+		setting(r, "local_cache_bytes", &e.LocalCacheBytes, wholeNumber(r, 1, math.MaxInt32)),
+		setting(r, "max_connection_age", &e.MaxConnectionAge,
+			r.duration("a wait", "1s", "8784h", "10s")),
 	)
 }
 
@@ -267,8 +222,8 @@ func (r *reader) token(n *yaml.Node, path string) {
 		r.faultf(n, path, "is not text; want a token in quotes, or ${NAME}")
 		return
 	}
-	text, ok := r.connection(n, path)
-	if !ok {
+	text := r.connection(n, path)
+	if text == "" {
 		return
 	}
 	if strings.ContainsFunc(text, notInToken) {

@@ -16,35 +16,12 @@ import (
 // This file holds requests over a limit until their turn, in rules with MaxWait.
 
 const (
-	// The HTTP listener ends requests after 30 s.
-	minMaxWait, maxMaxWait = time.Millisecond, 20 * time.Second
-
-	maxRetryWithin = 366 * 24 * time.Hour
-
 	// DefaultMaxWaiting is how many requests of a rule wait at once if MaxWaiting is 0.
 	DefaultMaxWaiting = 100
 
 	// MaxMaxWaiting is the largest MaxWaiting.
 	MaxMaxWaiting = 100_000
 )
-
-// ParseMaxWait reads the max_wait of a rule, such as 2s.
-func ParseMaxWait(text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if err != nil || d < minMaxWait || d > maxMaxWait {
-		return 0, fmt.Errorf("%q is not a wait; want a time from 1ms to 20s, such as 2s", text)
-	}
-	return d, nil
-}
-
-// ParseRetryWithin reads the retry_within of a rule, such as 10s.
-func ParseRetryWithin(text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if err != nil || d < time.Second || d > maxRetryWithin {
-		return 0, fmt.Errorf("%q is not a wait; want a time from 1s to 8784h, such as 10s", text)
-	}
-	return d, nil
-}
 
 func (r *Rule) checkMaxWait() error {
 	if r.MaxWait > 0 && r.Count.Denied {

@@ -86,43 +86,35 @@ var methods = strings.Fields(`GET HEAD POST PUT PATCH DELETE CONNECT OPTIONS TRA
 func ParseMethod(text string) (string, error) {
 	name, custom := strings.CutPrefix(text, "custom:")
 	upper := strings.ToUpper(name)
-	if custom || slices.Contains(methods, upper) || !httpguts.ValidHeaderFieldName(name) {
-		return upper, nil // what is no method is left to ParseMatch
+	switch {
+	case !httpguts.ValidHeaderFieldName(name):
+		return "", fmt.Errorf("%q is not a method; want one such as GET", name)
+	case custom || slices.Contains(methods, upper):
+		return upper, nil
 	}
 	return "", fmt.Errorf("%q is not a known method; want one such as POST, or custom:%s for a "+
 		"method of your own", text, upper)
 }
 
-// ParseMatch makes a Match of methods, hosts and a path. Methods become upper case, hosts lower
-// case without a port.
-func ParseMatch(methods, hosts []string, path string) (Match, error) {
-	m := Match{Path: path}
-	for _, method := range methods {
-		if !httpguts.ValidHeaderFieldName(method) {
-			return Match{}, fmt.Errorf("%q is not a method; want one such as GET", method)
-		}
-		m.Methods = append(m.Methods, strings.ToUpper(method))
+// ParseHost returns a host of a Match in lower case, without a port.
+func ParseHost(host string) (string, error) {
+	text := keytext.Host(host)
+	name := strings.TrimPrefix(text, "*.")
+	_, err := netip.ParseAddr(name)
+	ascii := strings.IndexFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) < 0
+	if err != nil && (name == "" || strings.ContainsAny(name, "*/ :[]") || !ascii) ||
+		strings.ContainsAny(host, "/ ") {
+		return "", fmt.Errorf("%q is not a host; want a name such as api.example.com or "+
+			"*.example.com, in ASCII (xn--...)", host)
 	}
-	for _, host := range hosts {
-		text := keytext.Host(host)
-		name := strings.TrimPrefix(text, "*.")
-		_, err := netip.ParseAddr(name)
-		ascii := strings.IndexFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) < 0
-		if err != nil && (name == "" || strings.ContainsAny(name, "*/ :[]") || !ascii) ||
-			strings.ContainsAny(host, "/ ") {
-			return Match{}, fmt.Errorf("%q is not a host; want a name such as api.example.com or "+
-				"*.example.com, in ASCII (xn--...)", host)
-		}
-		m.Hosts = append(m.Hosts, text)
-	}
-	return m, checkPath(path)
+	return text, nil
 }
 
 const wantPath = "a path such as /login, a prefix such as /api/*, " +
 	"or re: and a regular expression such as re:^/v[12]/"
 
-// checkPath reports what is wrong with the path of a Match.
-func checkPath(path string) error {
+// CheckPath reports what is wrong with the path of a Match.
+func CheckPath(path string) error {
 	if path == "" {
 		return nil
 	}

@@ -52,21 +52,28 @@ func NewSet(list []Rule) (*Set, error) {
 	return s, nil
 }
 
-func compile(r Rule) (_ *rule, err error) {
-	r.Match, err = ParseMatch(r.Match.Methods, r.Match.Hosts, r.Match.Path)
-	if err != nil {
-		return nil, fmt.Errorf("rule %q: match: %w", r.Name, err)
-	}
+func compile(r Rule) (*rule, error) {
 	c := &rule{Rule: r, limits: Named(r.Name, r.Limits), late: r.Cost.IsLate()}
-	if expression, found := strings.CutPrefix(r.Match.Path, "re:"); found {
-		c.path = regexp.MustCompile(expression) // valid, by ParseMatch
+	c.Match.Methods, c.Match.Hosts = nil, nil
+	for _, method := range r.Match.Methods {
+		c.Match.Methods = append(c.Match.Methods, strings.ToUpper(method))
 	}
-	for _, host := range r.Match.Hosts {
+	err := CheckPath(r.Match.Path)
+	for i := 0; i < len(r.Match.Hosts) && err == nil; i++ {
+		var host string
+		host, err = ParseHost(r.Match.Hosts[i])
+		c.Match.Hosts = append(c.Match.Hosts, host)
 		if ending, found := strings.CutPrefix(host, "*"); found {
 			c.endings = append(c.endings, ending)
 		} else if !slices.Contains(c.hosts, host) {
 			c.hosts = append(c.hosts, host)
 		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("rule %q: match: %w", r.Name, err)
+	}
+	if expression, found := strings.CutPrefix(r.Match.Path, "re:"); found {
+		c.path = regexp.MustCompile(expression) // valid, by CheckPath
 	}
 	return c, nil
 }
