@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,7 +35,7 @@ it, nothing is charged to any of them. The exit code is 0 if allowed, 1 if denie
 }
 
 func newPeek() *cobra.Command {
-	q := new(query)
+	q := &query{peeks: true}
 	cmd := q.command("peek", " [--cost N]", q.peek)
 	cmd.Short = "Show whether a request would be allowed, and charge nothing"
 	cmd.Long = `Show whether a request would be allowed, and charge nothing. The exit code is 0 if
@@ -55,64 +54,57 @@ func newReset() *cobra.Command {
 
 // command returns the command of a verb that runs f.
 func (q *query) command(
-	verb, more string, f func(context.Context, *cobra.Command) error,
+	verb, more string,
+	f func(context.Context, *cobra.Command, *storeurl.Store, []headgate.Limit) error,
 ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: verb + " --limit TEXT --store URL [--key K]" + more,
 		Example: "  headgate " + verb +
 			" --limit 10/s --key user:42 --store redis://localhost:6379",
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f(cmd.Context(), cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if q.peeks && q.cost < 1 {
+				return usagef(cmd, "--cost is %d; want 1 or more", q.cost)
+			}
+			_, limits, s, err := q.open(cmd)
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			return f(cmd.Context(), cmd, s, limits)
+		},
 	}
-	q.flags(cmd)
-	return cmd
-}
-
-func (q *query) flags(cmd *cobra.Command) {
 	q.store.kept = true
 	q.target.flags(cmd)
 	cmd.Flags().BoolVar(&q.json, "json", false, "print JSON")
+	return cmd
 }
 
 // take charges q.cost under every limit, and prints the decisions.
-func (q *query) take(ctx context.Context, cmd *cobra.Command) error {
-	_, limits, s, err := q.open(cmd)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	return q.decide(ctx, cmd, s, q.requests(limits))
+func (q *query) take(
+	ctx context.Context, cmd *cobra.Command, s *storeurl.Store, limits []headgate.Limit,
+) error {
+	return q.decide(ctx, cmd, s, q.requests(limits, q.cost))
 }
 
 // never is a limit of a count of 1, of which a request of cost 2 is always denied.
 var never = headgate.FixedWindow(1, time.Second)
 
 // peek decides as take does, together with a request that is denied: so nothing is charged.
-func (q *query) peek(ctx context.Context, cmd *cobra.Command) error {
-	if q.cost < 1 {
-		return usagef(cmd, "--cost is %d; want 1 or more", q.cost)
-	}
-	q.peeks = true
-	_, limits, s, err := q.open(cmd)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func (q *query) peek(
+	ctx context.Context, cmd *cobra.Command, s *storeurl.Store, limits []headgate.Limit,
+) error {
 	if q.cost == 1 {
-		requests := q.requests(limits)
-		for i := range requests {
-			requests[i].Cost = 0
-		}
-		return q.decide(ctx, cmd, s, requests)
+		return q.decide(ctx, cmd, s, q.requests(limits, 0))
 	}
-	requests := append(q.requests(limits), headgate.Request{Key: q.key, Limit: never, Cost: 2})
-	return q.decide(ctx, cmd, s, requests)
+	return q.decide(ctx, cmd, s, append(q.requests(limits, q.cost),
+		headgate.Request{Key: q.key, Limit: never, Cost: 2}))
 }
 
-func (q *query) requests(limits []headgate.Limit) []headgate.Request {
+func (q *query) requests(limits []headgate.Limit, cost int64) []headgate.Request {
 	requests := make([]headgate.Request, len(limits))
 	for i, l := range limits {
-		requests[i] = headgate.Request{Key: q.key, Limit: l, Cost: q.cost}
+		requests[i] = headgate.Request{Key: q.key, Limit: l, Cost: cost}
 	}
 	return requests
 }
@@ -128,7 +120,15 @@ func (q *query) decide(
 		return storeError(ctx, s, err)
 	}
 	decisions = decisions[:len(q.limits)]
-	if err := q.print(cmd.OutOrStdout(), s, decisions); err != nil && !readerClosed(err) {
+	var err error
+	if w := cmd.OutOrStdout(); q.json {
+		err = printJSON(w, q.jsonDecision(s, decisions))
+	} else {
+		out := bufio.NewWriter(w)
+		q.printDecision(out, s, decisions, columns(w))
+		err = out.Flush()
+	}
+	if err != nil && !readerClosed(err) {
 		return err
 	}
 	if !headgate.Strictest(decisions).Allowed() {
@@ -137,21 +137,9 @@ func (q *query) decide(
 	return nil
 }
 
-func (q *query) print(w io.Writer, s *storeurl.Store, decisions []headgate.Decision) error {
-	if q.json {
-		return printJSON(w, q.jsonDecision(s, decisions))
-	}
-	out := bufio.NewWriter(w)
-	q.printDecision(out, s, decisions, columns(w))
-	return out.Flush()
-}
-
-func (q *query) reset(ctx context.Context, cmd *cobra.Command) error {
-	_, limits, s, err := q.open(cmd)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func (q *query) reset(
+	ctx context.Context, cmd *cobra.Command, s *storeurl.Store, limits []headgate.Limit,
+) error {
 	within, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	for _, l := range limits {

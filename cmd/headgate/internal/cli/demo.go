@@ -18,12 +18,9 @@ import (
 
 // demoFlags are the flags of demo as given.
 type demoFlags struct {
-	host      string
-	port      int
-	store     storeFlag
-	redis     string
-	redisHost string
-	redisPort int
+	host  string
+	port  int
+	store storeFlag
 }
 
 func newDemo() *cobra.Command {
@@ -52,42 +49,7 @@ in the store of --store.`,
 		"serve on the address `HOST` of this machine (0.0.0.0: all addresses). "+
 			"An address that is not loopback lets other machines connect")
 	f.store.flag(cmd)
-	flags.StringVar(&f.redis, "redis", "", "keep limits in the Redis at `URL`, as --store does")
-	flags.StringVar(&f.redisHost, "redis-host", "",
-		"keep limits in the Redis on `HOST`, instead of --store")
-	flags.IntVar(&f.redisPort, "redis-port", 6379, "connect to `PORT` of --redis-host")
-	for _, name := range []string{"redis", "redis-host", "redis-port"} {
-		// For command lines from before --store, and from the demo in the Redis documentation.
-		_ = flags.MarkHidden(name)
-	}
 	return cmd
-}
-
-// open opens the store that the flags name.
-func (f *demoFlags) open(cmd *cobra.Command) (*storeurl.Store, error) {
-	flags := cmd.Flags()
-	byHost := flags.Changed("redis-host") || flags.Changed("redis-port")
-	switch {
-	case flags.Changed("redis") && flags.Changed("store"):
-		return nil, usagef(cmd, "--redis is given together with --store; give one of them")
-	case flags.Changed("redis") && byHost, flags.Changed("store") && byHost:
-		return nil, usagef(cmd, "--store or --redis is given together with --redis-host or "+
-			"--redis-port; give one of them")
-	case strings.HasPrefix(f.redis, "memory"):
-		return nil, usagef(cmd, "--redis is %q; want %s, or no --redis to keep limits in memory",
-			f.redis, wantStore)
-	case flags.Changed("redis"):
-		return storeurl.Open(f.redis)
-	case !byHost:
-		return f.store.open(cmd)
-	}
-	if f.redisPort < 1 || f.redisPort > 65535 {
-		return nil, usagef(cmd, "--redis-port is %d; want 1 to 65535", f.redisPort)
-	}
-	if f.redisHost == "" {
-		f.redisHost = "localhost"
-	}
-	return storeurl.Open("redis://" + net.JoinHostPort(f.redisHost, strconv.Itoa(f.redisPort)))
 }
 
 // serve serves the page until ctx ends.
@@ -100,7 +62,7 @@ func (f *demoFlags) serve(cmd *cobra.Command) error {
 		return usagef(cmd, "--host is empty; want an address of this machine, such as 127.0.0.1, "+
 			"or 0.0.0.0 for all")
 	}
-	s, err := f.open(cmd)
+	s, err := f.store.open(cmd)
 	if err != nil {
 		return err
 	}

@@ -26,12 +26,9 @@ const (
 
 // unfitError is the error of a command that cannot be run.
 type unfitError struct {
+	error
 	code int
-	err  error
 }
-
-func (e *unfitError) Error() string { return e.err.Error() }
-func (e *unfitError) Unwrap() error { return e.err }
 
 // unfit returns the error for a command that cannot be run.
 func unfit(name string, err error) error {
@@ -45,7 +42,7 @@ func unfit(name string, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
 	}
-	return &unfitError{code, fmt.Errorf("%s: %w", name, err)}
+	return &unfitError{fmt.Errorf("%s: %w", name, err), code}
 }
 
 type execFlags struct {

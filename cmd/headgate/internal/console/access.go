@@ -90,5 +90,5 @@ func (h *Handler) serveAccess(w http.ResponseWriter, r *http.Request) error {
 	if !a.MayRead {
 		a.Instance = ""
 	}
-	return reply(w, a)
+	return httpapi.Reply(w, a)
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"encoding/json"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -105,10 +106,10 @@ func TestAccess(t *testing.T) {
 				h.api.Listen(everywhere)
 			}
 			changed := false
-			h.get("read", func(w http.ResponseWriter, _ *http.Request) error { return reply(w, 1) })
+			h.get("read", func(w http.ResponseWriter, _ *http.Request) error { return httpapi.Reply(w, 1) })
 			h.post("write", func(w http.ResponseWriter, _ *http.Request) error {
 				changed = true
-				return reply(w, 1)
+				return httpapi.Reply(w, 1)
 			})
 			for what, want := range map[string]int{"": c.page, "api/read": c.read} {
 				if w := answer(h, request(t, "GET", what, c.fields...)); w.Code != want {

@@ -38,7 +38,7 @@ func (h *Handler) serveActs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, map[string]any{"acts": acts})
+	return httpapi.Reply(w, map[string]any{"acts": acts})
 }
 
 func (h *Handler) listActions(ctx context.Context) ([]actions.Action, error) {
@@ -79,7 +79,7 @@ func (h *Handler) serveAct(w http.ResponseWriter, r *http.Request) error {
 	}
 	h.acted(done)
 	h.maskNotes(&done)
-	return reply(w, done)
+	return httpapi.Reply(w, done)
 }
 
 // maskNotes hides the secrets of the file in the notes of a, as in the list of overrides.
@@ -168,7 +168,7 @@ func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request) error {
 	}
 	h.acted(undone)
 	h.maskNotes(&undone)
-	return reply(w, undone)
+	return httpapi.Reply(w, undone)
 }
 
 // by returns the author of r: the name that an operator typed, the token, and the address.

@@ -36,7 +36,7 @@ type ruleView struct {
 // serveConfig serves the active configuration. It has no secrets.
 func (h *Handler) serveConfig(w http.ResponseWriter, _ *http.Request) error {
 	now := h.loaded.Load()
-	return reply(w, configView{
+	return httpapi.Reply(w, configView{
 		Rules:     h.ruleViews(now.config),
 		Overrides: httpapi.Overrides(h.options.Overrides, now.config.Masked),
 		Modes:     httpapi.Modes(h.options.Overrides, now.config.Masked),

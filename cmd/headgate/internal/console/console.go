@@ -8,7 +8,6 @@ package console
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -177,15 +176,4 @@ func (h *Handler) OverLimit(e envoy.Denial) {
 	if d := h.denied.Load(); d != nil && e.Hits > 0 {
 		d.add(idOf(e.Counters), envoy.DescriptorText(e.Key), e.Hits, e.Shadow, nil)
 	}
-}
-
-// reply answers with v as JSON.
-func reply(w http.ResponseWriter, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/internal/problem"
@@ -77,7 +78,7 @@ func (h *Handler) serveKey(w http.ResponseWriter, r *http.Request) error {
 	if !known {
 		return &rules.NoRuleError{Name: name}
 	}
-	return reply(w, map[string]any{"key": key, "rules": found})
+	return httpapi.Reply(w, map[string]any{"key": key, "rules": found})
 }
 
 // peek returns the state of a key under a rule, and whether it is another than that of a new key.
@@ -130,7 +131,7 @@ func (h *Handler) serveDomainKey(w http.ResponseWriter, r *http.Request, name, k
 			s.Limits = append(s.Limits, one) // of the other limits of the domain, nothing is known
 		}
 	}
-	return reply(w, map[string]any{"key": key, "rules": []keyState{s}})
+	return httpapi.Reply(w, map[string]any{"key": key, "rules": []keyState{s}})
 }
 
 func stateOf(l headgate.Limit, d headgate.Decision) limitState {

@@ -17,22 +17,18 @@ type cacheBypass struct {
 	headgate.Store // the cache
 
 	bare  headgate.Store
-	rules atomic.Pointer[[]string] // their names; nil: none
+	rules atomic.Pointer[[]string] // their names; nil: none yet
 }
 
 // use sets the rules.
 func (s *cacheBypass) use(list []rules.Rule) {
-	var names *[]string
+	var names []string
 	for _, r := range list {
-		if !r.Cost.IsLate() && len(r.Count.Statuses) == 0 {
-			continue
+		if r.Cost.IsLate() || len(r.Count.Statuses) > 0 {
+			names = append(names, r.Name)
 		}
-		if names == nil {
-			names = new([]string)
-		}
-		*names = append(*names, r.Name)
 	}
-	s.rules.Store(names)
+	s.rules.Store(&names)
 }
 
 // passes reports whether a limit is one of the rules: NAME, or NAME.2 and so on.

@@ -185,20 +185,21 @@ func (s *stores) hashKeys(secret string) error {
 	return s.redis.HashKeys([]byte(secret))
 }
 
-// ping returns an error if a Redis does not answer.
+// ping returns the errors of each Redis that does not answer.
 func (s *stores) ping(ctx context.Context) error {
 	if s.redis == nil {
 		return nil
 	}
-	if err := s.redis.Ping(ctx); err != nil {
-		return fmt.Errorf("%s: %w", s.name, err)
+	err := s.redis.Ping(ctx)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", s.name, err)
 	}
 	if second, ok := s.perSecond.(*redisstore.Store); ok {
-		if err := second.Ping(ctx); err != nil {
-			return fmt.Errorf("REDIS_PERSECOND_URL: %w", err)
+		if failed := second.Ping(ctx); failed != nil {
+			err = errors.Join(err, fmt.Errorf("REDIS_PERSECOND_URL: %w", failed))
 		}
 	}
-	return nil
+	return err
 }
 
 // usable returns an error if a Redis answers that Headgate cannot use it. One that does not answer
@@ -206,16 +207,8 @@ func (s *stores) ping(ctx context.Context) error {
 func (s *stores) usable() error {
 	ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
 	defer cancel()
-	if s.redis == nil {
-		return nil
-	}
-	if err := s.redis.Ping(ctx); errors.Is(err, errors.ErrUnsupported) {
-		return fmt.Errorf("%s: %w", s.name, err)
-	}
-	if second, ok := s.perSecond.(*redisstore.Store); ok {
-		if err := second.Ping(ctx); errors.Is(err, errors.ErrUnsupported) {
-			return fmt.Errorf("REDIS_PERSECOND_URL: %w", err)
-		}
+	if err := s.ping(ctx); errors.Is(err, errors.ErrUnsupported) {
+		return err
 	}
 	return nil
 }

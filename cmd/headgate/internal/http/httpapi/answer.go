@@ -118,27 +118,34 @@ func eachLimit(o object, a *rules.Answer) object {
 func reply(
 	w http.ResponseWriter, r *http.Request, allowed bool, body object, answers ...rules.Answer,
 ) {
-	status := http.StatusOK
-	w.Header().Set("Content-Type", "application/json")
-	if prefersStatus(r) {
-		w.Header().Set("Preference-Applied", "status")
+	denied := false
+	if prefersStatus(w, r) {
 		writeFields(w.Header(), allowed, answers)
-		if !allowed {
-			status = http.StatusTooManyRequests
-			w.Header().Set("Content-Type", "application/problem+json")
+		if denied = !allowed; denied {
 			body = denial(body, answers)
 		}
 	}
-	w.WriteHeader(status)
-	_, _ = w.Write(body.end()) // the client may have disconnected
+	send(w, denied, body)
 }
 
-// prefersStatus reports whether r has Prefer: status (RFC 7240).
-func prefersStatus(r *http.Request) bool {
+// send writes body, which is a problem document if it is a denial.
+func send(w http.ResponseWriter, denied bool, body object) {
+	if denied {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = w.Write(body.end()) // the client may have disconnected
+		return
+	}
+	replyJSON(w, body)
+}
+
+// prefersStatus reports whether r has Prefer: status (RFC 7240), and then w says so.
+func prefersStatus(w http.ResponseWriter, r *http.Request) bool {
 	for _, line := range r.Header["Prefer"] {
 		for preference := range strings.SplitSeq(line, ",") {
 			name, _, _ := strings.Cut(preference, ";")
 			if strings.EqualFold(strings.TrimSpace(name), "status") {
+				w.Header().Set("Preference-Applied", "status")
 				return true
 			}
 		}
@@ -205,11 +212,11 @@ func replyJSON(w http.ResponseWriter, body object) {
 	_, _ = w.Write(body.end()) //nolint:gosec // JSON is no HTML; the client may have disconnected
 }
 
-// replyValue answers with v, a struct.
-func replyValue(w http.ResponseWriter, v any) {
+// Reply answers with v as JSON.
+func Reply(w http.ResponseWriter, v any) error {
 	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // cannot happen: texts and times, which were read as JSON or YAML
+	if err == nil {
+		replyJSON(w, text[:len(text)-1])
 	}
-	replyJSON(w, text[:len(text)-1])
+	return err
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -32,8 +31,7 @@ func (h *Handler) putOverride(w http.ResponseWriter, r *http.Request) error {
 	if err := h.options.Overrides.Put(r.Context(), o); err != nil {
 		return Unavailable(err, maybeChanged)
 	}
-	replyValue(w, NewOverride(&o))
-	return nil
+	return Reply(w, NewOverride(&o))
 }
 
 // maybeChanged is the detail of a failed change. The answer of the store may have been lost.
@@ -96,16 +94,7 @@ func LimitsField(name string, to *[]string) jsonbody.Field {
 
 // SpanField reads for how many seconds a change lasts: at least 1.
 func SpanField(name string, to *time.Duration) jsonbody.Field {
-	f := jsonbody.Seconds(name, to, maxAhead)
-	read := f.Set
-	f.Set = func(raw json.RawMessage) string {
-		if read(raw) == "" && *to >= time.Second {
-			return ""
-		}
-		return fmt.Sprintf("a number of seconds from 1 to %.0f, or none for no end",
-			maxAhead.Seconds())
-	}
-	return f
+	return jsonbody.Seconds(name, to, time.Second, maxAhead)
 }
 
 // ParseLimits parses the texts of limits without names. Its error is a [problem.Problem].
@@ -131,11 +120,10 @@ func ParseLimits(texts []string) ([]headgate.Limit, error) {
 // that were switched.
 func (h *Handler) listOverrides(w http.ResponseWriter, _ *http.Request) error {
 	asIs := func(note string) string { return note } // a client of /v1 may read all
-	replyValue(w, struct {
+	return Reply(w, struct {
 		Overrides []Override `json:"overrides"`
 		Modes     []Mode     `json:"modes"`
 	}{Overrides(h.options.Overrides, asIs), Modes(h.options.Overrides, asIs)})
-	return nil
 }
 
 // Override is an override, as answers have it.

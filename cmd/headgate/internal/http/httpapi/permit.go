@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -21,15 +20,7 @@ const (
 // ttlField reads the TTL of a permit.
 func ttlField(to *time.Duration) jsonbody.Field {
 	*to = defaultTTL
-	f := jsonbody.Seconds("ttl", to, maxTTL)
-	read := f.Set
-	f.Set = func(raw json.RawMessage) string {
-		if want := read(raw); want != "" || *to < time.Millisecond {
-			return "a number of seconds from 0.001 to 86400"
-		}
-		return ""
-	}
-	return f
+	return jsonbody.Seconds("ttl", to, time.Millisecond, maxTTL)
 }
 
 // acquire takes one of the permits of a key, if one is free.
@@ -67,18 +58,12 @@ func (h *Handler) acquire(w http.ResponseWriter, r *http.Request) error {
 func replyPermit(
 	w http.ResponseWriter, r *http.Request, body object, d concurrency.Decision, denial string,
 ) {
-	if prefersStatus(r) {
-		w.Header().Set("Preference-Applied", "status")
-		if !d.Allowed() {
-			problem.SetRetryAfter(w.Header(), d.RetryAfter)
-			w.Header().Set("Content-Type", "application/problem+json")
-			w.WriteHeader(http.StatusTooManyRequests)
-			// The client may have disconnected.
-			_, _ = w.Write(problemMembers(denial, nil, body).end())
-			return
-		}
+	denied := prefersStatus(w, r) && !d.Allowed()
+	if denied {
+		problem.SetRetryAfter(w.Header(), d.RetryAfter)
+		body = problemMembers(denial, nil, body)
 	}
-	replyJSON(w, body)
+	send(w, denied, body)
 }
 
 // readPermit reads the body of a request for a permit that was acquired.
@@ -124,7 +109,7 @@ func (h *Handler) renew(w http.ResponseWriter, r *http.Request) error {
 // release releases a permit, at once or later.
 func (h *Handler) release(w http.ResponseWriter, r *http.Request) error {
 	var after time.Duration
-	request, err := h.readPermit(w, r, jsonbody.Seconds("after", &after, maxTTL))
+	request, err := h.readPermit(w, r, jsonbody.Seconds("after", &after, 0, maxTTL))
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,8 @@ import (
 func (h *Handler) reserve(w http.ResponseWriter, r *http.Request) error {
 	var a asked
 	o := rules.Order{Settle: true}
-	fields := append(a.fields(), a.costField(), jsonbody.Seconds("max_wait", &o.MaxWait, maxAhead))
+	fields := append(a.fields(), a.costField(),
+		jsonbody.Seconds("max_wait", &o.MaxWait, 0, maxAhead))
 	if err := h.read(w, r, &a, fields...); err != nil {
 		return err
 	}

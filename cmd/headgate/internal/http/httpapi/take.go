@@ -19,7 +19,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) error {
 	var a asked
 	var o rules.Order
 	fields := append(a.fields(), a.costField(), a.headroomField(),
-		jsonbody.Seconds("max_wait", &o.MaxWait, maxAhead), jsonbody.Flag("force", &o.Force))
+		jsonbody.Seconds("max_wait", &o.MaxWait, 0, maxAhead), jsonbody.Flag("force", &o.Force))
 	if err := h.read(w, r, &a, fields...); err != nil {
 		return err
 	}

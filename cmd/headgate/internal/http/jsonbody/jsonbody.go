@@ -212,15 +212,17 @@ func Number(name string, to *int64, least int64) Field {
 	}}
 }
 
-// Seconds reads a duration: a number of seconds, rounded to microseconds.
-func Seconds(name string, to *time.Duration, most time.Duration) Field {
+// Seconds reads a duration from least to most: a number of seconds, rounded to microseconds.
+func Seconds(name string, to *time.Duration, least, most time.Duration) Field {
 	return Field{name, func(raw json.RawMessage) string {
 		f, err := strconv.ParseFloat(string(raw), 64)
-		if err != nil || !(f >= 0 && f <= most.Seconds()) || raw[0] == '"' {
-			return "a number of seconds from 0 to " +
-				strconv.FormatFloat(most.Seconds(), 'f', -1, 64)
+		if err != nil || !(f >= least.Seconds() && f <= most.Seconds()) || raw[0] == '"' {
+			return "a number of seconds from " + decimal(least.Seconds()) + " to " +
+				decimal(most.Seconds())
 		}
 		*to = time.Duration(math.Round(f*1e6)) * time.Microsecond
 		return ""
 	}}
 }
+
+func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
