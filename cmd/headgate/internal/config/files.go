@@ -201,26 +201,3 @@ func Hash(paths []string, o Options) string {
 	}
 	return hash(files)
 }
-
-// Directories returns the directories in which a change may be a change of the files.
-func Directories(paths []string, o Options) []string {
-	var directories []string
-	for _, path := range paths {
-		if !isDirectory(path) {
-			path = filepath.Dir(path)
-		}
-		directories = append(directories, path)
-	}
-	if r := o.Runtime; r != nil {
-		at, _ := r.directory()
-		directories = append(directories, at)
-		if r.WatchRoot {
-			directories = append(directories, filepath.Dir(r.Root))
-		}
-	}
-	names, _ := find(paths, o.Runtime) // what cannot be read now is found by comparing
-	for _, name := range names {
-		directories = append(directories, filepath.Dir(name))
-	}
-	return unique(directories)
-}

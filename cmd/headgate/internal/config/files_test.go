@@ -216,21 +216,6 @@ func TestHash(t *testing.T) {
 	}
 }
 
-func TestDirectories(t *testing.T) {
-	at := tree(t, map[string]string{
-		"a/a.yaml": oneRule, "current/sub/config/deep/b.yaml": "domain: d\n",
-	})
-	got := Directories(
-		[]string{filepath.Join(at, "a"), filepath.Join(at, "a", "a.yaml")},
-		Options{Runtime: &Runtime{
-			Root: filepath.Join(at, "current"), Subdirectory: "sub", AppDirectory: "config", WatchRoot: true,
-		}})
-	want := []string{"a", "current/sub/config", ".", "current/sub/config/deep"}
-	if short := below(t, at, got); !slices.Equal(short, want) {
-		t.Errorf("directories %v; want %v", short, want)
-	}
-}
-
 // A file that is not regular is refused, because it may never end; a link to a regular one is read.
 func TestIrregularFiles(t *testing.T) {
 	at := tree(t, map[string]string{

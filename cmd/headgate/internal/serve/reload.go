@@ -114,15 +114,13 @@ func (s *server) warnOfUnused(c *config.Config) {
 // newWatcher returns what loads the files again when they change.
 func (s *server) newWatcher() *watch.Watcher {
 	o := watch.Options{
-		Directories: func() []string { return config.Directories(s.o.Files, s.loadOptions()) },
-		Hash:        func() string { return config.Hash(s.o.Files, s.loadOptions()) },
-		Load:        s.reload,
-		Report:      s.reported,
-		Loaded:      s.first.Hash,
-		Requests:    s.o.Reload,
+		Hash:     func() string { return config.Hash(s.o.Files, s.loadOptions()) },
+		Load:     s.reload,
+		Report:   s.reported,
+		Loaded:   s.first.Hash,
+		Requests: s.o.Reload,
 	}
 	if s.builtIn() || s.xds() {
-		o.Directories = func() []string { return nil }
 		o.Hash = func() string { return s.first.Hash }
 	}
 	if s.firstErr != nil {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/certs"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/environment"
@@ -70,10 +71,9 @@ func TestAReadThatHangs(t *testing.T) {
 	reading, hang := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(hang) })
 	s.watcher = watch.New(watch.Options{
-		Directories: func() []string { return nil },
-		Hash:        func() string { close(reading); <-hang; return "" },
-		Load:        func() error { return nil },
-		Report:      func(error) {},
+		Hash:   func() string { close(reading); <-hang; return "" },
+		Load:   func() error { return nil },
+		Report: func(error) {},
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -148,7 +148,7 @@ func TestSettingsWithoutEffect(t *testing.T) {
 	const ofListen = "listen of the file has no effect"
 	c := config.Config{
 		Store: "redis://127.0.0.1:2", WhenStoreFails: config.Open, Instances: 3,
-		Listen: config.Listen{HTTP: "127.0.0.1:2"}, TLS: config.TLS{Cert: "c", Key: "k"},
+		Listen: config.Listen{HTTP: "127.0.0.1:2"}, TLS: certs.Files{Cert: "c", Key: "k"},
 	}
 	for name, test := range map[string]struct {
 		env   *environment.Settings

@@ -18,7 +18,6 @@ type bench struct {
 	fault    error // of loading "bad"
 	start    time.Time
 	loads    []load
-	events   chan struct{}
 	requests chan os.Signal
 	*Watcher
 }
@@ -33,8 +32,7 @@ type load struct {
 func start(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{
-		fault: errors.New("line 3"), start: time.Now(),
-		events: make(chan struct{}), requests: make(chan os.Signal),
+		fault: errors.New("line 3"), start: time.Now(), requests: make(chan os.Signal),
 	}
 	b.content.Store("a")
 	now := func() string { return b.content.Load().(string) }
@@ -49,20 +47,13 @@ func start(t *testing.T) *bench {
 		Report: func(err error) {
 			b.loads = append(b.loads, load{time.Since(b.start), now(), err})
 		},
-		Loaded: "a",
+		Requests: b.requests,
+		Loaded:   "a",
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	go b.loop(ctx, b.events, b.requests, func() {})
+	go b.Run(ctx)
 	return b
-}
-
-// write changes the content, and notifies if the change is seen.
-func (b *bench) write(content string, seen bool) {
-	b.content.Store(content)
-	if seen {
-		b.events <- struct{}{}
-	}
 }
 
 func (b *bench) want(t *testing.T, want ...load) {
@@ -75,64 +66,50 @@ func (b *bench) want(t *testing.T, want ...load) {
 
 const ms = time.Millisecond
 
-func TestEventsSettle(t *testing.T) {
+// A change is loaded by the second comparison that finds it: never the empty file.
+func TestChangeSettles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
-		b.write("", true)
-		time.Sleep(100 * ms)
-		b.write("b", true)
+		time.Sleep(2500 * ms)
+		b.content.Store("")
 		time.Sleep(time.Second)
-		b.want(t, load{300 * ms, "b", nil}) // never the empty file
-	})
-}
-
-func TestEventsThatNeverEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := start(t)
 		b.content.Store("b")
-		for range 21 { // as a log in the same directory
-			b.events <- struct{}{}
-			time.Sleep(100 * ms)
-		}
-		b.want(t, load{1000 * ms, "b", nil}) // once
+		time.Sleep(time.Minute)
+		b.want(t, load{5000 * ms, "b", nil})
 	})
 }
 
-func TestSameContent(t *testing.T) {
+// A file that changes all the time is loaded once it stays.
+func TestChangesThatDoNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
-		b.write("a", true)
+		time.Sleep(500 * ms)
+		for _, content := range []string{"b", "c", "d"} {
+			b.content.Store(content)
+			time.Sleep(time.Second)
+		}
+		b.content.Store("a")
 		time.Sleep(time.Minute)
 		b.want(t)
-	})
-}
-
-// A change without an event is found by comparing, and read when it has settled.
-func TestUnseenChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := start(t)
-		time.Sleep(3 * time.Second)
-		b.write("b", false)
-		time.Sleep(time.Minute)
-		b.want(t, load{10_200 * ms, "b", nil})
 	})
 }
 
 func TestErrorOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
-		b.write("bad", true)
+		time.Sleep(500 * ms) // between comparisons
+		b.content.Store("bad")
 		time.Sleep(time.Minute)
-		b.write("bad", true)
+		b.content.Store("bad")
 		time.Sleep(time.Minute)
-		b.write("a", true)
+		b.content.Store("a")
 		time.Sleep(time.Minute)
-		b.write("bad", true)
+		b.content.Store("bad")
 		time.Sleep(time.Minute)
 		b.want(t,
-			load{200 * ms, "bad", b.fault},
-			load{2*time.Minute + 200*ms, "a", nil},
-			load{3*time.Minute + 200*ms, "bad", b.fault})
+			load{2 * time.Second, "bad", b.fault},
+			load{2*time.Minute + 2*time.Second, "a", nil},
+			load{3*time.Minute + 2*time.Second, "bad", b.fault})
 	})
 }
 
