@@ -164,7 +164,13 @@ func (d *Demo) batch(ctx context.Context, n int) (batchAnswer, error) {
 	a := batchAnswer{Cut: err != nil}
 	decided := 0
 	for i, outcomes := range done {
-		a.Lanes[i] = summed(outcomes)
+		lane := &a.Lanes[i]
+		for _, o := range outcomes {
+			if o.decision.Allowed() {
+				lane.Allowed++
+			}
+		}
+		lane.Denied = len(outcomes) - lane.Allowed
 		decided += len(outcomes)
 	}
 	if decided == 0 {
@@ -177,16 +183,4 @@ func (d *Demo) batch(ctx context.Context, n int) (batchAnswer, error) {
 	}
 	a.At = epoch(d.clock.at(begun))
 	return a, nil
-}
-
-// summed counts outcomes.
-func summed(outcomes []outcome) laneBatch {
-	b := laneBatch{}
-	for _, o := range outcomes {
-		if o.decision.Allowed() {
-			b.Allowed++
-		}
-	}
-	b.Denied = len(outcomes) - b.Allowed
-	return b
 }

@@ -42,8 +42,7 @@ func limitFromText(lane, text string) (headgate.Limit, error) {
 		return limit.Named(""), nil
 	}
 	if e, ok := errors.AsType[*headgate.InvalidError](err); ok {
-		field := "the " + lane + " " + e.Field
-		err = &headgate.InvalidError{Field: field, Value: e.Value, Want: e.Want}
+		e.Field = "the " + lane + " " + e.Field
 	}
 	return limit, err
 }

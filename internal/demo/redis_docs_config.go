@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -69,10 +70,7 @@ func (c config) limit() (headgate.Limit, error) {
 		decimal(c.Rate), every.Microseconds(), decimal(c.Capacity)))
 	if e, ok := errors.AsType[*headgate.InvalidError](err); ok {
 		named := e.Field[strings.LastIndexByte(e.Field, ' ')+1:]
-		if field, ok := textFields[named]; ok {
-			named = field
-		}
-		return limit, &headgate.InvalidError{Field: named, Value: e.Value, Want: e.Want}
+		e.Field = cmp.Or(textFields[named], named)
 	}
 	return limit, err
 }

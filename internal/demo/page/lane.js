@@ -10,7 +10,6 @@ export class Lane {
   state;
   #part = {};
   #chart;
-  #form;
 
   // apply(name, text) requests another limit; it throws if the limit is wrong.
   constructor(name, apply) {
@@ -24,7 +23,7 @@ export class Lane {
     this.#label();
     document.getElementById("lanes").append(this.root);
     this.#chart = new Chart(this.#part.timeline);
-    this.#form = new LaneForm(name, this.#part, (text) => apply(name, text));
+    this.form = new LaneForm(name, this.#part, (text) => apply(name, text));
   }
 
   #label() {
@@ -42,18 +41,13 @@ export class Lane {
     this.#part.bar.setAttribute("aria-label", `Remaining requests of the ${this.name} limit`);
   }
 
-  // restore shows the limit that is in force in the form, and no error.
-  restore() {
-    this.#form.restore();
-  }
-
   // update takes the truth from the server.
   update(state) {
     const changed = this.state?.limit !== state.limit;
     this.state = state;
     if (changed) {
       this.#showLimit();
-      this.#form.update(state.limit);
+      this.form.update(state.limit);
     }
     this.#showCounts();
     const fields = state.fields?.map((f) => `${f.name}: ${f.value}`).join("\n") ?? "";

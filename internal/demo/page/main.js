@@ -6,7 +6,7 @@ import { linkOf, read } from "./link.js";
 import { Player } from "./player.js";
 import { scaleOf } from "./scale.js";
 import { Session } from "./session.js";
-import { Summary } from "./summary.js";
+import { summaryIn } from "./summary.js";
 import { Tour } from "./tour.js";
 import { alertIn, complain, Traffic } from "./traffic.js";
 
@@ -15,12 +15,12 @@ const wide = matchMedia("(min-width: 60rem)");
 
 const lanes = ["left", "right"].map((name) => new Lane(name, apply));
 const session = new Session(show, (message) => alertIn($("lost"), message));
-const summary = new Summary($("summary"));
+const summarise = summaryIn($("summary"));
 const traffic = new Traffic(session, lanes, () => {
   dirty = true;
-  summary.tell(() => lanes.map((l) => l.sentence(session.now())).join(" "));
+  summarise(() => lanes.map((l) => l.sentence(session.now())).join(" "));
 });
-const player = new Player(traffic.controls());
+const player = new Player((line, signal) => traffic.perform(line, signal));
 const fail = (error) => complain(error.message);
 const tour = new Tour({ begin, play, stop, limits, reveal, fail });
 
@@ -49,13 +49,13 @@ function counts() {
 async function apply(name, text) {
   await session.setLimit(name, text);
   const lane = lanes[name === "left" ? 0 : 1];
-  summary.tell(() => `The ${name} limit is now ${lane.state.limit}.`);
+  summarise(() => `The ${name} limit is now ${lane.state.limit}.`);
 }
 
 // begin sets the limits that are given, and resets both lanes.
 async function begin(left, right) {
   await session.reset(left, right);
-  lanes.forEach((l) => l.restore());
+  lanes.forEach((l) => l.form.restore());
 }
 
 function stop() {

@@ -2,26 +2,17 @@
 
 const atMost = 4000;
 
-export class Summary {
-  #element;
-  #timer;
-  #text;
-  #last = -atMost;
-
-  constructor(element) {
-    this.#element = element;
-  }
-
-  // tell says text() when it is time again, as it is then, and only the last of
-  // what it was told until then.
-  tell(text) {
-    this.#text = text;
-    if (this.#timer) return;
-    const wait = Math.max(300, this.#last + atMost - performance.now());
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      this.#last = performance.now();
-      this.#element.textContent = this.#text();
-    }, wait);
-  }
+// summaryIn returns a function tell(text). It writes text() into the element when it is time again,
+// as it is then, and only the last of what it was told until then.
+export function summaryIn(element) {
+  let timer, text;
+  let last = -atMost;
+  return (newest) => {
+    text = newest;
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      last = performance.now();
+      element.textContent = text();
+    }, Math.max(300, last + atMost - performance.now()));
+  };
 }

@@ -115,26 +115,23 @@ export class Traffic {
     }
   }
 
-  // controls are what a script plays on: the fields and buttons of a person.
-  controls() {
-    return {
-      burst: (n) => {
-        $("burst").value = n;
-        return this.#ask(n);
-      },
-      stream: async (rate, seconds, signal) => {
-        this.setRate(rate);
-        const run = this.#run();
-        run.catch(() => {}); // it is shown below, unless the script was stopped before
-        try {
-          await Promise.race([pause(seconds * second, signal), run]);
-        } finally {
-          this.stop();
-        }
-        await run;
-      },
-      edge: (signal) => this.acrossTheEdge(signal),
-    };
+  // perform does a line of a script with the fields and buttons of a person.
+  async perform(line, signal) {
+    if (line.edge) return this.acrossTheEdge(signal);
+    if (line.wait) return pause(line.wait * second, signal);
+    if (line.burst) {
+      $("burst").value = line.burst;
+      return this.#ask(line.burst);
+    }
+    this.setRate(line.rate);
+    const run = this.#run();
+    run.catch(() => {}); // it is shown below, unless the script was stopped before
+    try {
+      await Promise.race([pause(line.seconds * second, signal), run]);
+    } finally {
+      this.stop();
+    }
+    return run;
   }
 
   setRate(rate) {

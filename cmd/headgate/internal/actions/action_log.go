@@ -28,8 +28,6 @@ type memoryLog struct {
 	texts map[string]string
 }
 
-func newMemoryLog() *memoryLog { return &memoryLog{texts: map[string]string{}} }
-
 func (b *memoryLog) swap(_ context.Context, id, from, to string) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -135,7 +135,7 @@ type Executor struct {
 
 // New makes an Executor.
 func New(o Options) *Executor {
-	x := &Executor{o: o, log: newMemoryLog()}
+	x := &Executor{o: o, log: &memoryLog{texts: map[string]string{}}}
 	if o.Redis != nil {
 		x.log = newRedisLog(o.Redis, o.Box)
 	}

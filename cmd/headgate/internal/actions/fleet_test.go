@@ -102,7 +102,9 @@ func TestRace(t *testing.T) {
 // TestListIsBounded: to the newest, and it expires.
 func TestListIsBounded(t *testing.T) {
 	store := open(t, redistest.Start(t))
-	for name, b := range map[string]log{"memory": newMemoryLog(), "redis": newRedisLog(store, nil)} {
+	for name, b := range map[string]log{
+		"memory": &memoryLog{texts: map[string]string{}}, "redis": newRedisLog(store, nil),
+	} {
 		for i := range Max + 5 {
 			if ok, err := b.swap(t.Context(), fmt.Sprintf("%05d", i), "", "x"); !ok || err != nil {
 				t.Fatal(ok, err)

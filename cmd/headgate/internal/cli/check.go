@@ -149,7 +149,12 @@ func (q *query) reset(
 	}
 	w := cmd.OutOrStdout()
 	if q.json {
-		return printJSON(w, jsonReset{true, q.key, limits, s.Name})
+		return printJSON(w, struct {
+			Reset  bool             `json:"reset"`
+			Key    string           `json:"key"`
+			Limits []headgate.Limit `json:"limits"`
+			Store  string           `json:"store"`
+		}{true, q.key, limits, s.Name})
 	}
 	out := bufio.NewWriter(w)
 	for _, l := range limits {

@@ -28,13 +28,6 @@ type jsonLimit struct {
 	ResetAfter float64        `json:"reset_after"`
 }
 
-type jsonReset struct {
-	Reset  bool             `json:"reset"`
-	Key    string           `json:"key"`
-	Limits []headgate.Limit `json:"limits"`
-	Store  string           `json:"store"`
-}
-
 func (q *query) jsonDecision(s *storeurl.Store, decisions []headgate.Decision) jsonDecision {
 	a := jsonDecision{
 		Allowed: headgate.Strictest(decisions).Allowed(), Key: q.key, Cost: q.cost, Store: s.Name,

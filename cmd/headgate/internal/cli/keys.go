@@ -151,7 +151,7 @@ func (f *keysFlags) print(w io.Writer, keys []listedKey, widths *keyWidths) erro
 	out := bufio.NewWriter(w) // Flush returns the errors
 	for _, k := range keys {
 		if f.json {
-			_ = printJSONLine(out, k.json())
+			_ = encodeJSON(out, k.json(), "")
 			continue
 		}
 		// The key comes last, so that a long one moves no column.

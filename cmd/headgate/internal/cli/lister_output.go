@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -47,13 +45,6 @@ func (k *listedKey) json() jsonKey {
 // share returns which fraction of a bucket was used.
 func (k *listedKey) share() (float64, bool) {
 	return float64(k.Used) / float64(max(k.Full, 1)), k.Full > 0
-}
-
-// printJSONLine writes v as JSON in one line.
-func printJSONLine(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
 }
 
 func (k *listedKey) limitText() string {

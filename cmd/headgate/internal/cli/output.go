@@ -115,10 +115,13 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// printJSON writes v as JSON.
-func printJSON(w io.Writer, v any) error {
+// printJSON writes v as JSON, in lines that are indented.
+func printJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
+
+// encodeJSON writes v as JSON, in one line unless there is an indent.
+func encodeJSON(w io.Writer, v any, indent string) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
+	e.SetIndent("", indent)
 	return e.Encode(v)
 }

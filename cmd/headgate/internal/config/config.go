@@ -12,6 +12,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/certs"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
@@ -25,7 +26,7 @@ type Config struct {
 	Instances      int            // that share the store; 0: not given
 	Trust          []netip.Prefix // proxies whose X-Forwarded-For counts
 	Listen         Listen
-	TLS            TLS
+	TLS            certs.Files // which are read again when they change
 	API            API
 	Envoy          Envoy
 	Rules          []rules.Rule
@@ -58,13 +59,6 @@ type Listen struct {
 	GRPC    string
 	Debug   string
 	Metrics string
-}
-
-// TLS names certificate files, which are read again when they change.
-type TLS struct {
-	Cert     string
-	Key      string
-	ClientCA string // clients must show a certificate that it signed
 }
 
 // API restricts the HTTP interface.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/certs"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
 
@@ -79,7 +80,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 		Listen: Listen{
 			HTTP: ":8080", GRPC: "127.0.0.1:8081", Debug: "127.0.0.1:6070", Metrics: "[::1]:9090",
 		},
-		TLS: TLS{Cert: "tls.crt", Key: "tls.key", ClientCA: "ca.crt"},
+		TLS: certs.Files{Cert: "tls.crt", Key: "tls.key", ClientCA: "ca.crt"},
 		API: API{Tokens: []string{"s3cret", "another-token"}, AllowInlineLimits: true},
 		Rules: []rules.Rule{
 			{

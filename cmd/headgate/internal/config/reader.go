@@ -202,7 +202,7 @@ func (r *reader) isText(n *yaml.Node, path, want string) bool {
 
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*\})?`)
 
-// connection reads a text in which ${VAR} is replaced by the environment. It is empty after a fault.
+// connection reads a text in which ${VAR} is replaced by the environment; empty after a fault.
 func (r *reader) connection(n *yaml.Node, path string) string {
 	if !r.isText(n, path, "text") {
 		return ""

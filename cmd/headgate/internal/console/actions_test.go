@@ -292,7 +292,7 @@ func TestConfig(t *testing.T) {
 		t.Fatalf("the rules are %+v", v)
 	}
 	want := ruleView{
-		Name: "api", Kind: "rule", Mode: "shadow", FileMode: "enforce", Key: "ip",
+		rule: rule{Name: "api", Kind: "rule", Mode: "shadow", FileMode: "enforce"}, Key: "ip",
 		Limits: []string{"5/m"}, Cost: "1", File: "test", Line: 3,
 	}
 	if fmt.Sprint(v.Rules[0]) != fmt.Sprint(want) {

@@ -19,10 +19,8 @@ type configView struct {
 
 // ruleView is a rule in force.
 type ruleView struct {
-	Name     string   `json:"name"`
-	Kind     string   `json:"kind"`
-	Mode     string   `json:"mode"`
-	FileMode string   `json:"file_mode"`
+	rule
+
 	Match    string   `json:"match"` // empty: everything
 	Key      string   `json:"key"`   // empty: all requests together
 	Limits   []string `json:"limits"`
@@ -49,7 +47,7 @@ func (h *Handler) ruleViews(c *config.Config) []ruleView {
 	list := []ruleView{}
 	for i, r := range h.options.Engine.Rules() {
 		v := ruleView{
-			Name: r.Name, Kind: kindRule, Mode: r.Mode.String(), FileMode: r.FileMode.String(),
+			rule:  rule{r.Name, kindRule, r.Mode.String(), r.FileMode.String()},
 			Match: config.MatchText(&r.Match), Key: config.KeyText(r.Key),
 			Limits: config.LimitTexts(r.Rule), Cost: r.Cost.String(),
 			Headroom: r.Headroom.String(),

@@ -102,7 +102,8 @@ func New(o Options) *Handler {
 		ended: make(chan struct{}),
 	}
 	if o.Redis != nil {
-		h.fleet = newFleet(o.Redis, o.Box)
+		prefix := o.Redis.Prefix() + "{@console}:@" + o.Box.Mark()
+		h.fleet = &fleet{o.Redis.Client(), prefix, o.Box}
 	}
 	h.executor = actions.New(actions.Options{
 		Store: o.Store, Engine: o.Engine, Overrides: o.Overrides, Redis: o.Redis,

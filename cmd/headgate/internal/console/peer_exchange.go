@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/seal"
-	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -35,11 +34,6 @@ type fleet struct {
 	client redis.UniversalClient
 	prefix string
 	box    *seal.Box // for snapshots and histories; nil: they are clear
-}
-
-func newFleet(s *redisstore.Store, box *seal.Box) *fleet {
-	client, prefix := s.Client(), s.Prefix()
-	return &fleet{client, prefix + "{@console}:@" + box.Mark(), box}
 }
 
 // outgoing is what an instance asks the others, and shows to them.

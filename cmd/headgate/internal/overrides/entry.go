@@ -28,6 +28,14 @@ type entry struct {
 // KeyName is the name of the override of a rule and key in the store. A rule's name has no space.
 func KeyName(rule, key string) string { return rule + " " + key }
 
+func (e *entry) text() string {
+	text, err := json.Marshal(e)
+	if err != nil {
+		panic(err) // cannot happen: texts, and a time that was checked
+	}
+	return string(text)
+}
+
 // encode returns the value of o. Equal overrides have equal values.
 func encode(o rules.Override) string {
 	e := entry{
@@ -35,14 +43,6 @@ func encode(o rules.Override) string {
 		Until: o.Until.UTC(), Note: o.Note, By: o.By,
 	}
 	return e.text()
-}
-
-func (e *entry) text() string {
-	text, err := json.Marshal(e)
-	if err != nil {
-		panic(err) // cannot happen: texts, and a time that was checked
-	}
-	return string(text)
 }
 
 // Encode returns the value of o in the store. It returns a headgate.InvalidError if o is not
@@ -101,23 +101,21 @@ const maxLimits = 16
 
 // validate checks o, and names its limits after the rule. now is zero for what was kept before.
 func validate(o *rules.Override, now time.Time) error {
+	invalid := func(field, value, want string) error {
+		return &headgate.InvalidError{Field: field, Value: value, Want: want}
+	}
 	switch {
 	case o.Rule == "":
-		return &headgate.InvalidError{Field: "rule", Value: "empty", Want: "the name of a rule"}
+		return invalid("rule", "empty", "the name of a rule")
 	case o.Ban == (len(o.Limits) > 0):
-		return &headgate.InvalidError{
-			Field: "override", Value: strconv.Itoa(len(o.Limits)) + " limits and ban " +
-				strconv.FormatBool(o.Ban), Want: "either limits or a ban",
-		}
+		return invalid("override", fmt.Sprintf("%d limits and ban %t", len(o.Limits), o.Ban),
+			"either limits or a ban")
 	case len(o.Limits) > maxLimits:
-		return &headgate.InvalidError{Field: "limits", Value: strconv.Itoa(len(o.Limits)),
-			Want: "at most " + strconv.Itoa(maxLimits)}
+		return invalid("limits", strconv.Itoa(len(o.Limits)), "at most "+strconv.Itoa(maxLimits))
 	case !now.IsZero() && expired(o, now):
-		return &headgate.InvalidError{Field: "until", Value: o.Until.Format(time.RFC3339),
-			Want: "a time in the future"}
+		return invalid("until", o.Until.Format(time.RFC3339), "a time in the future")
 	case !o.Until.IsZero() && (o.Until.Year() < 1970 || o.Until.Year() > 9999):
-		return &headgate.InvalidError{Field: "until", Value: o.Until.String(),
-			Want: "a year up to 9999"}
+		return invalid("until", o.Until.String(), "a year up to 9999")
 	}
 	o.Limits = rules.Named(o.Rule, o.Limits)
 	for _, l := range o.Limits {

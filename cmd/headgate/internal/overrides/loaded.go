@@ -40,8 +40,6 @@ func (l *loaded) inForceAt(by time.Time, others map[string]string) map[string]in
 	return n
 }
 
-func newLoaded() *loaded { return &loaded{fields: map[string]field{}, modes: map[string]Mode{}} }
-
 // apply makes the changes n, and returns the resets among them. One bad entry must not hide the
 // others: it is reported.
 func (l *loaded) apply(n news, report func(error)) (resets []Reset) {

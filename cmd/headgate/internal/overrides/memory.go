@@ -12,10 +12,6 @@ type memory struct {
 	fresh  map[string]string // what has changed since the last news
 }
 
-func newMemory() *memory {
-	return &memory{fields: map[string]string{}, fresh: map[string]string{}}
-}
-
 func (m *memory) news(context.Context, string, Also) (news, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -80,11 +80,14 @@ const (
 )
 
 // NewMemory returns a table that is kept in this process.
-func NewMemory() *Table { return newTable(newMemory()) }
+func NewMemory() *Table {
+	return newTable(&memory{fields: map[string]string{}, fresh: map[string]string{}})
+}
 
 func newTable(k keeper) *Table {
 	t := &Table{
-		keeper: k, loaded: newLoaded(), max: Max, version: unread,
+		keeper: k, max: Max, version: unread,
+		loaded: &loaded{fields: map[string]field{}, modes: map[string]Mode{}},
 		report: func(error) {},
 	}
 	t.file.Store(newIndex(nil))

@@ -15,7 +15,7 @@ func Check(o Options) (string, error) {
 	if s.first, err = config.Load(o.Files, s.loadOptions()); err != nil {
 		return "", err
 	}
-	err = certs.Check(s.certificates())
+	err = certs.Check(s.first.TLS)
 	if s.env != nil {
 		err = errors.Join(err, certs.Check(s.grpcCertificates()))
 	}

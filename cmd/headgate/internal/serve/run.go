@@ -56,7 +56,7 @@ func Run(ctx context.Context, o Options) error {
 
 // open opens all listeners, so that a wrong address is an error before anything is served.
 func (s *server) open(ctx context.Context) error {
-	config, err := s.tls(s.certificates(), "h2", "http/1.1")
+	config, err := s.tls(s.first.TLS, "h2", "http/1.1")
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,11 @@ func newServer(o Options) (*server, error) {
 	if s.stores, err = s.openStores(); err != nil {
 		return nil, err
 	}
-	if err = s.stores.usable(); err == nil {
+	err = s.stores.hashKeys(cmp.Or(s.o.KeySecret, s.first.KeySecret))
+	if err == nil {
+		err = s.stores.usable()
+	}
+	if err == nil {
 		err = s.build()
 	}
 	if err != nil {
@@ -266,18 +270,8 @@ func (s *server) decided(e rules.Event) {
 	s.log.Info("decision", attributes...)
 }
 
+// openStores opens the stores, whose keys are not hashed yet.
 func (s *server) openStores() (*stores, error) {
-	opened, err := s.openClearStores()
-	if err == nil {
-		if err = opened.hashKeys(cmp.Or(s.o.KeySecret, s.first.KeySecret)); err != nil {
-			opened.close()
-		}
-	}
-	return opened, err
-}
-
-// openClearStores opens the stores, whose keys are not hashed yet.
-func (s *server) openClearStores() (*stores, error) {
 	if s.env != nil && s.o.Store == "" {
 		return openEnvironment(s.env)
 	}
@@ -409,16 +403,10 @@ func (s *server) proxy(p Proxy) (http.Handler, error) {
 	})
 }
 
-// certificates returns the files of TLS of the HTTP listeners.
-func (s *server) certificates() certs.Files {
-	t := s.first.TLS
-	return certs.Files{Cert: t.Cert, Key: t.Key, ClientCA: t.ClientCA}
-}
-
 // grpcCertificates returns the files of TLS of the gRPC listener.
 func (s *server) grpcCertificates() certs.Files {
 	if s.env == nil {
-		return s.certificates()
+		return s.first.TLS
 	}
 	return s.env.TLS
 }

@@ -2,6 +2,7 @@
 
 import { getAccess, token } from "./api.js";
 import { byId, h, setText, show } from "./dom.js";
+import { sentence } from "./key_text.js";
 
 let app;
 
@@ -37,9 +38,6 @@ function use(access) {
   draw();
   app.begin();
 }
-
-const sentence = (text) => (text
-  ? `${text[0].toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}` : "");
 
 // gate hides the page and says why.
 function gate(title, text, needsToken = false) {

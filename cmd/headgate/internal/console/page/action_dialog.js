@@ -4,11 +4,10 @@ import { idleBans, outcome } from "./action_text.js";
 import { act as send, undo } from "./api.js";
 import { byId, h, setText } from "./dom.js";
 import { build } from "./forms.js";
+import { sentence } from "./key_text.js";
 
 const place = "headgate-console-by";
 const shown = 10_000; // milliseconds, for which a result is shown; the list of actions stays
-const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text)
-  ? "" : "."}`;
 
 export class ActionDialog {
   constructor(app) {

@@ -5,6 +5,10 @@ import { visible } from "./format.js";
 // keyText writes a key so that all of it can be seen.
 export const keyText = (key) => (key === "" ? "(empty)" : visible(key));
 
+// sentence begins a text with a capital letter, and ends it with a full stop.
+export const sentence = (text) => text && `${text[0].toUpperCase()}${text.slice(1)}${
+  /[.!?]$/.test(text) ? "" : "."}`;
+
 const longest = 120;
 
 // brief is the start and the end of a key that is too long for a row.

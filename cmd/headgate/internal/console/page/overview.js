@@ -8,16 +8,15 @@ import { latency, percent, rate } from "./format.js";
 import { keyOverride } from "./key_override.js";
 import { manyText } from "./key_requests.js";
 import { brief, cutOff, keyText } from "./key_text.js";
-import { Order, Rows } from "./rows.js";
+import { Few, Order, Rows } from "./rows.js";
 import { Spark } from "./spark.js";
 import * as timeline from "./timeline.js";
 import { judge } from "./verdict.js";
 
-const few = 10; // rules that are shown at first
+const most = 10; // rules that are shown at first
 const signs = { none: "·", calm: "✓", warn: "!", bad: "!" };
 
-let app, rows, order;
-let all = false;
+let app, rows, order, few;
 let culprit = null;
 let rule = null; // that the verdict is about
 
@@ -28,11 +27,7 @@ export function start(theApp) {
   order = new Order(byId("rules-rows"));
   byId("rules-filter").addEventListener("input", draw);
   byId("numbers-all").addEventListener("click", () => app.choose(null));
-  byId("rules-all").addEventListener("click", () => {
-    all = !all;
-    order.reset();
-    draw();
-  });
+  few = new Few("rules-all", most, "rules", () => { order.reset(); draw(); });
   onAct(byId("culprit-ban"), () => app.acting.open("ban", culprit));
   onAct(byId("culprit-raise"), () => app.acting.open("raise", culprit));
   onAct(byId("culprit-mode"), () => app.acting.open("mode", { rule }));
@@ -143,22 +138,19 @@ function drawRules(rules) {
   const text = byId("rules-filter").value.trim().toLowerCase();
   const found = sorted.filter((rule) => rule.name.toLowerCase().includes(text));
   const kept = order.sort(found, (rule) => rule.name);
-  const shown = all || text ? kept : withChosen(kept);
+  const listed = few.of(kept, !text && rules.length > most);
+  const shown = text ? kept : withChosen(listed, kept);
   rows.set(shown, (rule) => rule.name);
   const more = app.model.state.more_rules ?? 0;
   setText(byId("rules-count"), rules.length + more > 1 ? String(rules.length + more) : "");
-  show(byId("rules-filter"), rules.length > few);
-  show(byId("rules-all"), !text && rules.length > few);
-  setText(byId("rules-all"), all ? `Show ${few} rules`
-    : `Show all ${rules.length} rules`);
-  show(byId("rules-none"), shown.length === 0 || (all && more > 0));
+  show(byId("rules-filter"), rules.length > most);
+  show(byId("rules-none"), shown.length === 0 || (shown.length === rules.length && more > 0));
   setText(byId("rules-none"), shown.length === 0
     ? (text ? `No rule has "${text}" in its name.` : "The configuration has no rules.")
     : `${more} more rules with less traffic are not shown.`);
 }
 
-function withChosen(rules) {
-  const first = rules.slice(0, few);
+function withChosen(first, rules) {
   const chosen = rules.find((rule) => rule.name === app.rule);
   return chosen && !first.includes(chosen) ? [...first, chosen] : first;
 }
