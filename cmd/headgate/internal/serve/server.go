@@ -59,9 +59,8 @@ type server struct {
 	forwarded    atomic.Bool              // an X-Forwarded-For without effect has been logged
 	listeners    []listener
 	storeUp      atomic.Bool
-	storeFailed  chan struct{} // a call has failed since the store was asked
-	keyShared    time.Time     // when the key of ids was last prolonged
-	keyErr       error         // of the last attempt to share the key
+	keyShared    time.Time // when the key of ids was last prolonged
+	keyErr       error     // of the last attempt to share the key
 	watcher      *watch.Watcher
 }
 
@@ -69,7 +68,6 @@ type server struct {
 func newServer(o Options) (*server, error) {
 	s := &server{
 		o: o, env: o.Environment, log: o.Log, health: &health{},
-		storeFailed: make(chan struct{}, 1),
 	}
 	var labels map[string]string
 	if s.env != nil {
@@ -224,7 +222,7 @@ func (s *server) forgetDenials(r overrides.Reset) {
 
 // observe measures the calls of all stores.
 func (s *server) observe() (err error) {
-	observers := []observe.Observer{{Called: s.called}}
+	observers := []observe.Observer{{Called: s.metrics.Called}}
 	if wantsOTel() {
 		o, err := s.openOTel()
 		if err != nil {
@@ -308,20 +306,19 @@ func (s *server) decides() bool {
 
 // How often the store is asked whether it answers, and for how long.
 const (
-	pingInterval  = 2 * time.Second
-	retryInterval = time.Second / 2 // while it does not answer
-	pingTimeout   = time.Second
+	pingInterval = time.Second / 2
+	pingTimeout  = time.Second
 )
 
 // watchStore asks the store whether it answers, until ctx ends.
 func (s *server) watchStore(ctx context.Context) {
-	var asked time.Time // when a failed call last led to a ping
 	failures := failureLog{log: func(text string, failed uint64) {
 		s.log.Warn(text, "store", s.stores.name, "failed", failed)
 	}}
-	for failed := false; ; {
+	tick := time.NewTicker(pingInterval)
+	defer tick.Stop()
+	for failed := false; ctx.Err() == nil; {
 		err := s.ping(ctx)
-		wait, sooner := pingInterval, s.storeFailed
 		if s.stores.fallback != nil {
 			failures.look(s.stores.fallback.Stats())
 		}
@@ -337,18 +334,10 @@ func (s *server) watchStore(ctx context.Context) {
 			(failed || s.keyErr != nil || time.Since(s.keyShared) > httpapi.IDKeyInterval) {
 			s.shareKey(ctx)
 		}
-		if failed = err != nil; failed {
-			wait = retryInterval
-		}
-		if time.Since(asked) < retryInterval {
-			wait, sooner = min(wait, retryInterval), nil
-		}
+		failed = err != nil
 		select {
 		case <-ctx.Done():
-			return
-		case <-sooner:
-			asked = time.Now()
-		case <-time.After(wait):
+		case <-tick.C:
 		}
 	}
 }
@@ -361,17 +350,6 @@ func (s *server) shareKey(ctx context.Context) {
 			"the key that signs their ids is not shared", "error", err)
 	}
 	s.keyShared, s.keyErr = time.Now(), err
-}
-
-// called measures a call of a store. The first that fails lets watchStore ask the store at once.
-func (s *server) called(ctx context.Context, c observe.Call) {
-	s.metrics.Called(ctx, c)
-	if c.Err != nil && ctx.Err() == nil && s.storeUp.Load() {
-		select {
-		case s.storeFailed <- struct{}{}:
-		default:
-		}
-	}
 }
 
 func (s *server) ping(ctx context.Context) error {

@@ -3,7 +3,7 @@ package serve
 import "github.com/headgate/headgate/fallback"
 
 // calmPings is how many pings pass without a failed call before the failures have ended.
-const calmPings = 5
+const calmPings = 20
 
 // failureLog logs when calls of a store that answers begin to fail, or to take too long, and when
 // they have ended. An open circuit is logged by itself.
