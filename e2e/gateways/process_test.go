@@ -39,7 +39,14 @@ func (o *output) String() string {
 // start runs a program in dir until the test ends.
 func start(t *testing.T, dir string, args ...string) *output {
 	t.Helper()
-	out := &output{}
+	out, _ := run(t, dir, args...)
+	return out
+}
+
+// run runs a program in dir until stop, or until the test ends.
+func run(t *testing.T, dir string, args ...string) (out *output, stop func()) {
+	t.Helper()
+	out = &output{}
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), args[0], args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
@@ -51,7 +58,7 @@ func start(t *testing.T, dir string, args ...string) *output {
 		_ = cmd.Wait() // ended by a signal
 		close(ended)
 	}()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended:
@@ -63,7 +70,8 @@ func start(t *testing.T, dir string, args ...string) *output {
 			t.Logf("%s wrote:\n%s", args[0], out)
 		}
 	})
-	return out
+	t.Cleanup(stop)
+	return out, stop
 }
 
 // until waits until ok, for some seconds at most.
