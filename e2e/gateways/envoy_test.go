@@ -46,9 +46,13 @@ static_resources:
       - lb_endpoints:
 %s`
 
-// envoy is the program that scripts/deps has installed.
-func envoy() string {
-	path, err := filepath.Abs("testdata/envoy/bin/envoy")
+// envoy is the program that scripts/deps has installed, and oldEnvoy one of a year ago.
+func envoy() string { return installed("envoy") }
+
+func oldEnvoy() string { return installed("envoy-old") }
+
+func installed(name string) string {
+	path, err := filepath.Abs("testdata/" + name + "/bin/envoy")
 	if err != nil {
 		panic(err)
 	}

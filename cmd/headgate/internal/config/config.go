@@ -70,7 +70,7 @@ type API struct {
 // Envoy are the settings of Envoy's rate limit protocol.
 type Envoy struct {
 	DynamicMetadata  bool          // answers have the request and the metadata of what passed
-	HeaderFields     bool          // answers have RateLimit-Limit, -Remaining and -Reset
+	HeaderFields     bool          // answers have RateLimit-Limit, -Remaining, -Reset, Retry-After
 	AllOrNone        bool          // a request is charged to all its descriptors, or to none
 	LocalCacheBytes  int           // of memory for denials until their window ends
 	MaxConnectionAge time.Duration // give or take a tenth; 0: not given

@@ -42,6 +42,9 @@ func (l *Limiter) answer(w *work, req *Request, resp *Response) {
 	if l.options.LimitHeader != "" && tightest >= 0 {
 		l.headers(&resp.Statuses[tightest], resp)
 	}
+	if l.options.RetryAfter && resp.Code == OverLimit {
+		resp.Headers = append(resp.Headers, Header{"Retry-After", seconds(longest(resp.Statuses))})
+	}
 	if resp.Code == OverLimit && l.options.ShadowMode {
 		resp.Code = OK
 		l.stats.GlobalShadowMode.Add(1)
@@ -52,11 +55,23 @@ func (l *Limiter) answer(w *work, req *Request, resp *Response) {
 }
 
 func (l *Limiter) headers(s *Status, resp *Response) {
-	text := func(n uint64) string { return strconv.FormatUint(n, 10) }
+	text := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 	resp.Headers = append(resp.Headers,
-		Header{l.options.LimitHeader, text(uint64(s.Limit.RequestsPerUnit))},
-		Header{l.options.RemainingHeader, text(uint64(s.Remaining))},
-		Header{l.options.ResetHeader, text(uint64(s.Reset / time.Second))})
+		Header{l.options.LimitHeader, text(s.Limit.RequestsPerUnit)},
+		Header{l.options.RemainingHeader, text(s.Remaining)},
+		Header{l.options.ResetHeader, seconds(s.Reset)})
+}
+
+func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
+
+// longest returns the time until none of the descriptors that are over their limit is.
+func longest(statuses []Status) (wait time.Duration) {
+	for i := range statuses {
+		if s := &statuses[i]; s.Code == OverLimit {
+			wait = max(wait, s.Reset)
+		}
+	}
+	return wait
 }
 
 // status is the answer for it, which it also counts.

@@ -29,6 +29,9 @@ type Options struct {
 	LimitHeader     string
 	RemainingHeader string
 	ResetHeader     string
+
+	// RetryAfter adds Retry-After to denials: when none of the denied descriptors denies any more.
+	RetryAfter bool
 }
 
 // Denial is a descriptor that is over its limit.

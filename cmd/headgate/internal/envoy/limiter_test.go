@@ -216,6 +216,29 @@ func TestTextLimitsCountWhatTheyGrant(t *testing.T) {
 	})
 }
 
+// A denial says when none of its descriptors denies any more.
+func TestRetryAfterOfDenials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, Options{RetryAfter: true}, `
+domain: d
+descriptors:
+  - {key: bucket, limit: 1/20m}
+  - {key: window, rate_limit: {unit: minute, requests_per_unit: 1}}
+  - {key: shadow, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}
+`)
+		time.Sleep(15 * time.Second)
+		both := []Descriptor{desc("window=1"), desc("bucket=1"), desc("shadow=1")}
+		if r := f.ask(both...); len(r.Headers) > 0 {
+			t.Errorf("allowed: %v", r.Headers)
+		}
+		for i, want := range []string{"1200", "45"} {
+			if r := f.ask(both[:len(both)-2*i]...); !slices.Equal(r.Headers, []Header{{"Retry-After", want}}) {
+				t.Errorf("got %v; want %s", r.Headers, want)
+			}
+		}
+	})
+}
+
 func TestAnswersShowTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, Options{LimitHeader: "L", RemainingHeader: "R", ResetHeader: "X"}, `

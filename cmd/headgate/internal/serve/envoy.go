@@ -100,7 +100,7 @@ func (s *server) buildEnvoy() {
 	from := s.first.Envoy
 	o := envoy.Options{
 		DynamicMetadata: from.DynamicMetadata, StopWhenOverLimit: from.AllOrNone,
-		LocalCacheBytes: from.LocalCacheBytes,
+		LocalCacheBytes: from.LocalCacheBytes, RetryAfter: from.HeaderFields,
 	}
 	if from.HeaderFields {
 		o.LimitHeader, o.RemainingHeader, o.ResetHeader =
