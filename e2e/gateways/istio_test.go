@@ -4,6 +4,7 @@ package gateways
 
 import (
 	"encoding/json"
+	"maps"
 	"os/exec"
 	"testing"
 
@@ -65,9 +66,7 @@ func merged(t *testing.T, text string) string {
 		case "HTTP_FILTER INSERT_BEFORE":
 			filters = append(filters, p.Patch.Value)
 		case "VIRTUAL_HOST MERGE":
-			for field, value := range p.Patch.Value {
-				host[field] = value
-			}
+			maps.Copy(host, p.Patch.Value)
 		default:
 			t.Fatalf("%s %s", p.ApplyTo, p.Patch.Operation)
 		}
