@@ -133,6 +133,12 @@ func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command, args []string)
 	if f.check {
 		return f.checkFiles(ctx, cmd)
 	}
+	if !f.envoyEnv {
+		if names := environment.Ignored(os.LookupEnv); len(names) > 0 {
+			f.o.Log.Warn("variables of envoyproxy/ratelimit are set and have no effect without "+
+				"--envoy-env", "variables", strings.Join(names, ", "))
+		}
+	}
 	f.o.Version = version()
 	reload := hangups()
 	defer signal.Stop(reload)

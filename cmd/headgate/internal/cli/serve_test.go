@@ -284,6 +284,27 @@ func TestServeReload(t *testing.T) {
 	})
 }
 
+// Without --envoy-env, the variables of envoyproxy/ratelimit that are set are named in one warning.
+func TestServeNamesIgnoredVariables(t *testing.T) {
+	t.Parallel()
+	const warning = "have no effect without --envoy-env"
+	env := []string{"RUNTIME_ROOT=/data", "LOG_LEVEL=debug", "REDIS_URL=redis:6379"}
+	s := startServer(t, env, append([]string{"headgate"}, serveOn...)...)
+	if log := s.logged(); strings.Count(log, warning) != 1 ||
+		!strings.Contains(log, `"variables":"LOG_LEVEL, REDIS_URL, RUNTIME_ROOT"`) {
+		t.Errorf("log:\n%s", log)
+	}
+	for flag, env := range map[string][]string{
+		"--console=on": {"LOG_LEVEL=debug", "PORT=80", "REDIS_URL=redis:6379"}, // of other programs
+		"--envoy-env":  {"LOG_LEVEL=info", "RUNTIME_ROOT=" + t.TempDir()},
+	} {
+		args := append(append([]string{"headgate"}, serveOn...), flag)
+		if log := startServer(t, env, args...).logged(); strings.Contains(log, warning) {
+			t.Errorf("%s %v:\n%s", flag, env, log)
+		}
+	}
+}
+
 // As ratelimit it waits for its Redis and its configuration, and counts under the old names.
 func TestServeAsRatelimit(t *testing.T) {
 	t.Parallel()

@@ -71,6 +71,7 @@ func (s *server) remove(t *testing.T, path string) {
 func (s *server) take(t *testing.T) int {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/auth", nil)
+	r.Header.Set("X-Forwarded-Uri", "/")
 	r.RemoteAddr = "192.0.2.1:9"
 	w := httptest.NewRecorder()
 	s.http().ServeHTTP(w, r)

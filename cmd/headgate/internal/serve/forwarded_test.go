@@ -19,6 +19,7 @@ func TestWarningOfForwarded(t *testing.T) {
 	ask := func(sender, forwarded string) {
 		t.Helper()
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/auth", nil)
+		r.Header.Set("X-Forwarded-Uri", "/")
 		r.RemoteAddr = sender
 		if forwarded != "" {
 			r.Header.Set("X-Forwarded-For", forwarded)

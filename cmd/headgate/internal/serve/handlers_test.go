@@ -21,7 +21,7 @@ func TestPathsAreNotRedirected(t *testing.T) {
 	for path, want := range map[string]int{
 		"//v1/take": http.StatusNotFound, "/v1/../v1/take": http.StatusNotFound,
 		"/v1": http.StatusNotFound, "/v1/keys/example": http.StatusNotFound,
-		"//healthcheck": http.StatusNotFound, "/-/healthy": http.StatusOK, "/auth": http.StatusOK,
+		"//healthcheck": http.StatusNotFound, "/-/healthy": http.StatusOK, "/auth": http.StatusBadRequest,
 		"/v1/openapi.yaml": http.StatusOK,
 	} {
 		w := httptest.NewRecorder()

@@ -19,7 +19,9 @@ import (
 func call(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+	r.Header.Set("X-Forwarded-Uri", "/")
+	h.ServeHTTP(w, r)
 	return w
 }
 

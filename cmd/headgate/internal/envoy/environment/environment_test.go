@@ -225,3 +225,31 @@ func TestRedisThatRefuses(t *testing.T) {
 type noRetries struct{ *redis.StatusCmd }
 
 func (noRetries) NoRetry() bool { return true }
+
+// Variables count as ignored if one of them is of envoyproxy/ratelimit and no other program.
+func TestIgnored(t *testing.T) {
+	generic := []string{
+		"PORT=80", "HOST=a", "GRPC_PORT=x", "DEBUG_PORT=1", "LOG_LEVEL=debug", "LOG_FORMAT=json",
+		"REDIS_URL=redis://r:6379", "REDIS_AUTH=x", "REDIS_TLS=true", "STATSD_PORT=tcp://10.0.0.1:9125",
+		"EXTRA_TAGS=a", "CONFIG_TYPE=x", "BACKEND_TYPE=x", "TRACING_ENABLED=true", "PROMETHEUS_ADDR=:1",
+		"CACHE_KEY_PREFIX=a", "REDIS_TIMEOUT=1", "UNKNOWN=1",
+	}
+	if got := Ignored(reader(generic...)); got != nil {
+		t.Errorf("%q of other programs", got)
+	}
+	for pairs, want := range map[string]string{
+		"":                                "",
+		"RUNTIME_ROOT=":                   "",
+		"RUNTIME_ROOT=/data LOG_LEVEL=x":  "LOG_LEVEL RUNTIME_ROOT",
+		"RESPONSE_DYNAMIC_METADATA=true":  "RESPONSE_DYNAMIC_METADATA",
+		"REDIS_URL=r:1 SHADOW_MODE=wrong": "REDIS_URL SHADOW_MODE",
+		"USE_STATSD=false REDIS_SOCKET_TYPE=tcp REDIS_URL=redis:6379": "REDIS_SOCKET_TYPE REDIS_URL USE_STATSD",
+		"EXPIRATION_JITTER_MAX_SECONDS=5":                             "EXPIRATION_JITTER_MAX_SECONDS",
+		"LIMIT_RESPONSE_HEADERS_ENABLED=true GRPC_MAX_CONNECTION_AGE=1m": "GRPC_MAX_CONNECTION_AGE " +
+			"LIMIT_RESPONSE_HEADERS_ENABLED",
+	} {
+		if got := strings.Join(Ignored(reader(strings.Fields(pairs)...)), " "); got != want {
+			t.Errorf("%s: %q; want %q", pairs, got, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package environment
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -41,6 +42,36 @@ var harmless = map[string][]string{
 	"RUNTIME_IGNOREDOTFILES": {"true"},
 	"MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION": {"false"},
 	"REDIS_POOL_ON_EMPTY_BEHAVIOR":            {"WAIT"},
+}
+
+// distinctive begins the names of variables that no other program is likely to have. Others, such
+// as PORT, LOG_LEVEL and REDIS_URL, may be there for another reason.
+var distinctive = []string{
+	"CONFIG_GRPC_XDS_", "EXPIRATION_JITTER_", "FORCE_START_", "GRPC_MAX_CONNECTION_", "GRPC_SERVER_",
+	"HEALTHY_WITH_", "LIMIT_", "LOCAL_CACHE_SIZE_", "MERGE_DOMAIN_", "NEAR_LIMIT_", "QUOTA_MODE",
+	"REDIS_PERSECOND", "RESPONSE_DYNAMIC_", "RUNTIME_", "SHADOW_MODE", "STOP_CACHE_KEY_",
+	"USE_STATSD", "XDS_CLIENT_",
+}
+
+// Ignored returns the names of the variables that [Read] would find, in order. There are none
+// unless one of them is of envoyproxy/ratelimit only.
+func Ignored(lookup func(string) (string, bool)) []string {
+	found := make(map[string]bool)
+	own := false
+	_, _ = Read(func(name string) (string, bool) {
+		value, ok := lookup(name)
+		if ok && value != "" {
+			found[name] = true
+			own = own || slices.ContainsFunc(distinctive, func(begin string) bool {
+				return strings.HasPrefix(name, begin)
+			})
+		}
+		return value, ok
+	})
+	if !own {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(found))
 }
 
 // unsupported returns a warning for each variable that is set and has no effect.

@@ -32,6 +32,10 @@ type handler struct {
 	pages  func(http.Header, *http.Request)
 }
 
+const missingURI = "The request has no X-Forwarded-Uri and no X-Original-URI, so its rules are " +
+	"not known; want the URI that the client asked for in one of them, and X-Forwarded-Method " +
+	"and X-Forwarded-Host unless the method and the Host are the client's. See docs/gateways."
+
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A proxy may announce the client's body and not send it: the server must not wait for it
 	// before it answers. Where the deadline cannot be set, there is no connection to wait for.
@@ -43,6 +47,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !found {
 		answer.Fail(w, http.StatusNotFound,
 			"The path does not exist; want /auth, /auth/RULE, /auth/nginx or /auth/nginx/RULE.")
+		return
+	}
+	if rule == "" && originalURI(r) == "" { // it would match other rules, or none, and pass
+		answer.Fail(w, http.StatusBadRequest, missingURI)
 		return
 	}
 	question, err := h.ask(rule, r)
@@ -99,15 +107,18 @@ func parseAddress(path string) (rule string, status int, found bool) {
 
 // describe returns the request that the proxy describes.
 func (h *handler) describe(r *http.Request) rules.Request {
-	uri := first(r.Header, "X-Forwarded-Uri", "X-Original-Uri")
 	host := cmp.Or(first(r.Header, "X-Forwarded-Host"), r.Host)
 	return rules.Request{
 		Method: cmp.Or(first(r.Header, "X-Forwarded-Method", "X-Original-Method"), r.Method),
 		Host:   strings.TrimSpace(host[strings.LastIndexByte(host, ',')+1:]),
-		Path:   rules.TargetPath(cmp.Or(uri, r.URL.EscapedPath())),
+		Path:   rules.TargetPath(cmp.Or(originalURI(r), r.URL.EscapedPath())),
 		Header: r.Header,
 		Client: h.client(r),
 	}
+}
+
+func originalURI(r *http.Request) string {
+	return first(r.Header, "X-Forwarded-Uri", "X-Original-Uri")
 }
 
 // first returns the value of the first of the fields that is there. If the field has several

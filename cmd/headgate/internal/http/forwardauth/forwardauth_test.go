@@ -77,14 +77,14 @@ func TestInputs(t *testing.T) {
 			"X-Forwarded-Uri: /login", "X-Forwarded-Host: free, app"}, true},
 		"another path":    {"POST", "http://app/auth", []string{"X-Forwarded-Uri: /free"}, false},
 		"another method":  {"GET", "http://app/auth", []string{"X-Forwarded-Uri: /login"}, false},
-		"its own":         {"POST", "http://app/auth", nil, false},
 		"one rule":        {"GET", "http://h/auth/login", nil, true},
 		"one, slash":      {"GET", "http://h/auth/login/", nil, true},
 		"nginx, one rule": {"GET", "http://h/auth/nginx/login", nil, true},
 		"nginx":           {"POST", "http://app/auth/nginx", []string{"X-Forwarded-Uri: /login"}, true},
 		"preflight": {"GET", "http://h/auth/login", []string{"X-Forwarded-Method: OPTIONS",
 			"Origin: https://a", "Access-Control-Request-Method: POST"}, false},
-		"query of no rule": {"POST", "http://app/auth?rule=login&uri=/login", nil, false},
+		"query of no rule": {"POST", "http://app/auth?rule=login&uri=/login",
+			[]string{"X-Forwarded-Uri: /free"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHandler(t, headgate.NewMemory(), login(5))
@@ -137,6 +137,40 @@ func TestDenial(t *testing.T) {
 				h2.Get("Content-Type") != "application/problem+json" {
 				t.Errorf("%s %s: %+v, %v", method, address, p, err)
 			}
+		}
+	}
+}
+
+// Without the URI of the client, the rules are not known: no request passes, unless the address
+// names its rule.
+func TestMissingURI(t *testing.T) {
+	h := newHandler(t, headgate.NewMemory(), login(1))
+	for _, c := range []struct {
+		address string
+		fields  []string
+		want    int
+	}{
+		{"/auth", nil, 400},
+		{"/auth/", nil, 400},
+		{"/auth?/login", nil, 400},
+		{"/auth/nginx", nil, 400},
+		{"/auth", []string{"X-Forwarded-Uri: ", "X-Original-URI: "}, 400},
+		{"/auth", []string{"X-Original-URL: /login", "X-Forwarded-Method: POST"}, 400},
+		{"/auth", []string{"X-Forwarded-Uri: /free"}, 200},
+		{"/auth/nginx", []string{"X-Original-URI: /free"}, 200},
+		{"/auth/login", nil, 200},
+		{"/auth/nginx/login", nil, 403}, // the same limit
+	} {
+		r := ask(h, "POST", c.address, c.fields...)
+		var p problem.Problem
+		if c.want == http.StatusBadRequest {
+			if err := json.Unmarshal([]byte(r.body), &p); err != nil ||
+				!strings.Contains(p.Detail, "want the URI that the client asked for in one of them") {
+				t.Errorf("%s: %s, %v", c.address, r.body, err)
+			}
+		}
+		if r.status != c.want || p.Status != r.status && c.want == http.StatusBadRequest {
+			t.Errorf("%s %v: %d; want %d", c.address, c.fields, r.status, c.want)
 		}
 	}
 }
@@ -242,11 +276,11 @@ func TestTokenCost(t *testing.T) {
 			Cost: rules.Cost{Tokens: &rules.TokenCost{Estimate: 300, Input: 1}}}
 	}
 	h := newHandler(t, headgate.NewMemory(), rule("model", 500))
-	if r := ask(h, "POST", "http://app/auth"); r.status != http.StatusOK || remaining(r) != "200" {
+	if r := ask(h, "POST", "http://app/auth/model"); r.status != http.StatusOK || remaining(r) != "200" {
 		t.Errorf("%+v", r)
 	}
 	h = newHandler(t, headgate.NewMemory(), rule("model", 100))
-	if r := ask(h, "POST", "http://app/auth"); r.status != http.StatusOK || remaining(r) != "0" {
+	if r := ask(h, "POST", "http://app/auth/model"); r.status != http.StatusOK || remaining(r) != "0" {
 		t.Errorf("%+v", r)
 	}
 }
