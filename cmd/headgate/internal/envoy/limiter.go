@@ -25,6 +25,10 @@ type Options struct {
 	// not keep the parts of a Denial. Default: none.
 	OverLimit func(Denial)
 
+	// Unmatched is called with each descriptor that no limit matches, and whether its domain is
+	// known. It must be quick, and may not keep the descriptor. Default: none.
+	Unmatched func(domain string, known bool, d *Descriptor)
+
 	// The names of the header fields for the client. Fields are sent if LimitHeader is not empty.
 	LimitHeader     string
 	RemainingHeader string
@@ -189,6 +193,7 @@ func (l *Limiter) prepare(w *work, c *Config, req *Request) error {
 	for i := range w.items {
 		if root == nil {
 			l.stats.notFound(req.Domain)
+			l.unmatched(req.Domain, false, &req.Descriptors[i])
 			continue
 		}
 		if err := l.find(w, &w.items[i], root, &req.Descriptors[i]); err != nil {
@@ -210,6 +215,7 @@ func (l *Limiter) find(w *work, it *item, root *node, d *Descriptor) error {
 	r := limitOf(w.steps)
 	if r == nil {
 		l.stats.Unmatched.Add(1)
+		l.unmatched(root.name, true, d)
 		return nil
 	}
 	w.replaced = append(w.replaced, r.replaces...)
@@ -225,6 +231,12 @@ func (l *Limiter) find(w *work, it *item, root *node, d *Descriptor) error {
 	}
 	l.addKey(w, it, root.name, d)
 	return nil
+}
+
+func (l *Limiter) unmatched(domain string, known bool, d *Descriptor) {
+	if l.options.Unmatched != nil {
+		l.options.Unmatched(domain, known, d)
+	}
 }
 
 // override makes the limit that d brings the rule of it.

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -63,11 +65,18 @@ func (s *server) logEnvoy(req *envoy.Request, resp *envoy.Response, err error) {
 	s.log.Info("decision", attributes...)
 }
 
-// failures counts the calls of Envoy that failed, and logs one of each reason a minute. Envoy lets
-// the requests pass, unless failure_mode_deny is set, and their client may have chosen what fails.
-type failures struct {
-	*server
-	logged [len(metrics.CallFailures)]atomic.Int64 // when, in nanoseconds since 1970
+// onceAMinute is when a line of a kind was logged. There are few kinds.
+type onceAMinute struct{ logged sync.Map } // by the kind, *atomic.Int64: nanoseconds since 1970
+
+// due reports whether a minute has passed since it was true for a kind.
+func (o *onceAMinute) due(kind string) bool {
+	at, found := o.logged.Load(kind)
+	if !found {
+		at, _ = o.logged.LoadOrStore(kind, new(atomic.Int64))
+	}
+	logged, _ := at.(*atomic.Int64)
+	now, last := time.Now().UnixNano(), logged.Load()
+	return now-last > int64(time.Minute) && logged.CompareAndSwap(last, now)
 }
 
 // reasonOf returns the index of the reason of err in metrics.CallFailures.
@@ -85,14 +94,49 @@ func reasonOf(err error) int {
 	return 3
 }
 
-func (f *failures) failed(err error) {
-	why := reasonOf(err)
-	f.envoyMetrics.Failed(metrics.CallFailures[why])
-	now, last := time.Now().UnixNano(), f.logged[why].Load()
-	if now-last > int64(time.Minute) && f.logged[why].CompareAndSwap(last, now) {
-		f.log.Warn("a call of Envoy failed, so Envoy decides; at most one a minute is logged",
-			"reason", metrics.CallFailures[why], "error", err)
+// callFailed counts a call of Envoy that failed, and logs one of each reason a minute. Envoy lets
+// the request pass, unless failure_mode_deny is set, and its client may have chosen what fails.
+func (s *server) callFailed(err error) {
+	why := metrics.CallFailures[reasonOf(err)]
+	s.envoyMetrics.Failed(why)
+	if s.sampled.due(why) {
+		s.log.Warn("a call of Envoy failed, so Envoy decides; at most one a minute is logged",
+			"reason", why, "error", err)
 	}
+}
+
+// unmatched logs a descriptor that no limit matches.
+func (s *server) unmatched(domain string, known bool, d *envoy.Descriptor) {
+	text := "no limit matches a descriptor, so it is not limited"
+	if !known {
+		text = "no file has the domain of a descriptor, so it is not limited"
+	}
+	if !s.sampled.due(text) {
+		return
+	}
+	shown := d.Text()
+	if s.stores.box != nil { // else the log, too, shows no clear key
+		keys := make([]string, len(d.Entries))
+		for i := range keys {
+			keys[i] = d.Entries[i].Key
+		}
+		shown = strings.Join(keys, "|")
+	}
+	s.log.Info(text+"; at most one a minute is logged", "domain", domain[:min(len(domain), maxLogged)],
+		"descriptor", shown[:min(len(shown), maxLogged)])
+}
+
+// refused logs a client of the gRPC listener that speaks another protocol.
+func (s *server) refused(client net.Addr, mistake string, err error) {
+	if !s.sampled.due(mistake) {
+		return
+	}
+	attributes := []any{"client", client.String(), "mistake", mistake}
+	if err != nil {
+		attributes = append(attributes, "error", err)
+	}
+	s.log.Warn("a connection to the gRPC listener failed; at most one a minute is logged",
+		attributes...)
 }
 
 // buildEnvoy makes what serves Envoy's protocol.
@@ -113,6 +157,7 @@ func (s *server) buildEnvoy() {
 	if !s.o.NoConsole {
 		o.OverLimit = func(d envoy.Denial) { s.console.OverLimit(d) } // which is made later
 	}
+	o.Unmatched = s.unmatched
 	s.envoyMetrics = metrics.NewEnvoy(s.metrics, milliseconds)
 	s.limiter = envoy.New(s.shared, s.perSecond, o, &s.envoyMetrics.Statistics)
 }
@@ -175,7 +220,7 @@ func (s *server) openGRPC(ctx context.Context) error {
 		return err
 	}
 	o := grpcserver.Options{
-		TLS: config, Failed: (&failures{server: s}).failed,
+		TLS: config, Failed: s.callFailed, Refused: s.refused,
 		Panicked: func(value any) { s.panicked("grpc", value) },
 		Register: func(r grpc.ServiceRegistrar) {
 			service := forwardauth.NewExtAuthz(s.engine, s.client)

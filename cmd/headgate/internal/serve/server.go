@@ -56,6 +56,7 @@ type server struct {
 	console      *console.Handler // nil: off
 	trusted      atomic.Pointer[trusted]
 	origins      atomic.Pointer[[]string] // of pages that may read denials
+	sampled      onceAMinute
 	forwarded    atomic.Bool              // an X-Forwarded-For without effect has been logged
 	listeners    []listener
 	storeUp      atomic.Bool

@@ -24,6 +24,7 @@ type watching struct {
 	timeout time.Duration
 	count   func() int // of open connections
 	held    *atomic.Int64
+	refused func(net.Addr, mistake, error)
 }
 
 // ServerHandshake returns a connection that is closed if its incomplete requests hold too much or
@@ -31,6 +32,7 @@ type watching struct {
 func (w watching) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := w.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
+		w.refused(raw.RemoteAddr(), mistakeInHandshake(err), err)
 		return nil, nil, fmt.Errorf("grpc: handshake: %w", err)
 	}
 	return &watched{Conn: conn, raw: raw, of: w, frames: newFrames()}, info, nil
@@ -41,6 +43,7 @@ type watched struct {
 	raw    net.Conn
 	of     watching
 	frames frames
+	begun  bool        // something came
 	since  time.Time   // when the oldest incomplete request began
 	late   *time.Timer // runs while there is one, and closes the connection
 
@@ -52,6 +55,10 @@ type watched struct {
 // Read reads, and notes what came.
 func (w *watched) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
+	if n > 0 && !w.begun {
+		w.begun = true
+		w.of.refused(w.RemoteAddr(), mistakeInPreface(b[:n]), nil)
+	}
 	if held := w.frames.read(b[:n], time.Now()); held != 0 && !w.hold(held) {
 		return 0, errHolds
 	}

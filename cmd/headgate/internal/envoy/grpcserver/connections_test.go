@@ -49,6 +49,11 @@ func watchedPipe(t *testing.T, timeout time.Duration) (send func(uint32, bool), 
 	t.Cleanup(func() { client.Close() })
 	w, _, err := watching{
 		insecure.NewCredentials(), timeout, func() int { return 1 }, new(atomic.Int64),
+		func(_ net.Addr, m mistake, _ error) {
+			if m != "" {
+				t.Error(m)
+			}
+		},
 	}.ServerHandshake(server)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"math"
+	"net"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -45,6 +46,10 @@ type Options struct {
 
 	// Failed is called with the error of each call of Envoy that fails. Default: none.
 	Failed func(error)
+
+	// Refused is called with a client that speaks another protocol than the server, what it must
+	// change, and the error of its TLS handshake, if that fails. Default: none.
+	Refused func(client net.Addr, mistake string, err error)
 
 	// Panicked is called with the value of a panic, whose request is answered INTERNAL.
 	// Default: the panic goes on.
@@ -139,7 +144,9 @@ func (s *Server) serverOptions() []grpc.ServerOption {
 	if s.options.TLS != nil {
 		security = credentials.NewTLS(s.options.TLS)
 	}
-	return append(options, grpc.Creds(watching{security, s.options.Timeout, s.count, &s.held}))
+	return append(options, grpc.Creds(watching{
+		security, s.options.Timeout, s.count, &s.held, s.refused,
+	}))
 }
 
 // Serve answers requests on l until the server stops, and closes l. It returns nil if the server
@@ -219,6 +226,13 @@ func (s *Server) recoverUnary(
 		s.failed(err)
 	}
 	return reply, err
+}
+
+// refused reports a client that makes a mistake.
+func (s *Server) refused(client net.Addr, m mistake, err error) {
+	if s.options.Refused != nil && m != "" {
+		s.options.Refused(client, string(m), err)
+	}
 }
 
 // failed reports an error of a call of Envoy.

@@ -1,0 +1,67 @@
+package grpcserver
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"golang.org/x/net/http2"
+)
+
+// mistake says what a client of the listener does wrong, and what is right. It is empty if a client
+// makes none, or leaves without a word, as checks of load balancers do.
+type mistake string
+
+const (
+	speaksTLS mistake = "the client speaks TLS, and this listener does not: set tls.cert and " +
+		"tls.key, or remove TLS from the client (in Envoy, the transport_socket of the cluster)"
+	speaksPlainText mistake = "the client speaks without TLS, and this listener has a " +
+		"certificate: add TLS to the client (in Envoy, a transport_socket of the cluster), or " +
+		"remove tls.cert"
+	speaksHTTP1 mistake = "the client speaks HTTP/1, and this listener gRPC: use HTTP/2 (in " +
+		"Envoy, http2_protocol_options of the cluster), or the address of --http"
+	speaksOther mistake = "the client speaks neither HTTP/2 nor TLS: this listener is for gRPC"
+	failsInTLS  mistake = "the TLS handshake failed: check the certificates and authorities of " +
+		"both sides, and that the client offers h2 (ALPN)"
+)
+
+var startOfHTTP1 = regexp.MustCompile(`^[A-Z]{3,}( |$)`)
+
+// mistakeInPreface returns the mistake of a client that sends b first.
+func mistakeInPreface(b []byte) mistake {
+	switch {
+	case strings.HasPrefix(http2.ClientPreface, string(b[:min(len(b), len(http2.ClientPreface))])):
+		return ""
+	case b[0] == 0x16: // a record of a handshake
+		return speaksTLS
+	case startOfHTTP1.Match(b):
+		return speaksHTTP1
+	}
+	return speaksOther
+}
+
+// mistakeInHandshake returns the mistake of a client with whom a TLS handshake fails.
+func mistakeInHandshake(err error) mistake {
+	if record, is := errors.AsType[tls.RecordHeaderError](err); is {
+		switch mistakeInPreface(record.RecordHeader[:]) {
+		case "", speaksHTTP1:
+			return speaksPlainText
+		case speaksOther:
+			return speaksOther
+		}
+		return failsInTLS
+	}
+	for _, leaves := range []error{
+		io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, os.ErrDeadlineExceeded, syscall.ECONNRESET,
+	} {
+		if errors.Is(err, leaves) {
+			return ""
+		}
+	}
+	return failsInTLS
+}
