@@ -38,7 +38,8 @@ func openHTTP(t *testing.T, pairs ...string) *site {
 		config = edit(t, config, pairs[i], pairs[i+1])
 	}
 	found["envoy.yaml"] = config
-	found["headgate.yaml"] = "trust: [127.0.0.1/32]\n" + found["headgate.yaml"]
+	found["headgate.yaml"] = "trust: [127.0.0.1/32]\n" + found["headgate.yaml"] +
+		"  - {name: key, match: {path: /key}, key: \"header:X-Api-Key\", limits: 1/h}\n"
 	return g.openWith(t, found)
 }
 
