@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -137,6 +138,30 @@ func TestQueriesBuyNoBudget(t *testing.T) {
 	}
 	if want := []int{200, 200, 429, 429}; !slices.Equal(got, want) {
 		t.Errorf("%v; want %v", got, want)
+	}
+}
+
+// Behind a load balancer, the client is the address that the balancer has seen.
+func TestEnvoyBehindABalancer(t *testing.T) {
+	t.Parallel()
+	found := files(t, "envoy.md")
+	found["headgate.yaml"] = "trust: [127.0.0.2/32]\n" + found["headgate.yaml"]
+	for name, s := range map[string]*site{
+		"rules": gateways["Envoy"].openWith(t, found),
+		"descriptors": openRoutes(t, "              - match: {prefix: /}\n                route:\n                  cluster: app\n"+
+			"                  rate_limits: [{actions: [{remote_address: {}}]}]\n", "domain: edge\ndescriptors:\n"+
+			"  - {key: remote_address, limit: 5/d}\n",
+			"use_remote_address: true", "use_remote_address: true\n          xff_num_trusted_hops: 1"),
+	} {
+		for i := range 6 {
+			send := func(forwarded string) int {
+				return s.from(t, "127.0.0.2", strings.Replace(plain, "\r\n", "\r\nX-Forwarded-For: "+forwarded+"\r\n", 1))
+			}
+			a, b := send("203.0.113.1, 198.51.100.7"), send(fmt.Sprintf("198.51.100.7, 198.51.100.%d", i+10))
+			if limited := a == http.StatusTooManyRequests; limited != (i == 5) || b != http.StatusOK {
+				t.Errorf("%s %d: %d, another client: %d", name, i, a, b)
+			}
+		}
 	}
 }
 
