@@ -5,6 +5,7 @@ package gateways
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -89,6 +90,37 @@ func TestCostsInFrontOfRequests(t *testing.T) {
 		if granted < 60 || granted > 61 || first == 0 || last > first {
 			t.Errorf("%s, %s: %d of 120; the first denial says %d s, the last %d s", row.limit, row.cost, granted, first, last)
 		}
+	}
+}
+
+// The page's route peeks, and charges what the response says. A client that has used more than its
+// limit waits for all of it, and no other client does.
+func TestTokensOfResponses(t *testing.T) {
+	t.Parallel()
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Tokens", "40")
+	}))
+	t.Cleanup(app.Close)
+	_, port, _ := strings.Cut(app.Listener.Addr().String(), ":")
+	found := files(t, "envoy.md")
+	route := "                " + strings.ReplaceAll(strings.TrimSpace(found["token-route"]), "\n", "\n                ")
+	s := openRoutes(t, "              - match: {prefix: /}\n                route: {cluster: app}\n"+route+"\n",
+		edit(t, found["tokens.yaml"], "100000/m", "100/d"), "port_value: 3000", "port_value: "+port)
+	granted := 0
+	var last answer
+	until(t, "the client is over its limit", func() bool {
+		last = s.send(t, "GET", "/", nil, "X-User: a")
+		if last.StatusCode == http.StatusOK {
+			granted++
+		}
+		return last.StatusCode == http.StatusTooManyRequests
+	})
+	// A token comes back in 864 s, and at least 20 tokens are owed.
+	if wait, err := strconv.Atoi(last.Header.Get("Retry-After")); err != nil || granted < 3 || wait < 20*864-60 {
+		t.Errorf("%d granted; Retry-After is %d", granted, wait)
+	}
+	if other := s.send(t, "GET", "/", nil, "X-User: b"); other.StatusCode != http.StatusOK {
+		t.Errorf("another client: %s", other.Status)
 	}
 }
 
