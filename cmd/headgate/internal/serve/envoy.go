@@ -122,7 +122,8 @@ func (s *server) unmatched(domain string, known bool, d *envoy.Descriptor) {
 		}
 		shown = strings.Join(keys, "|")
 	}
-	s.log.Info(text+"; at most one a minute is logged", "domain", domain[:min(len(domain), maxLogged)],
+	s.log.Info(text+"; at most one a minute is logged",
+		"domain", domain[:min(len(domain), maxLogged)],
 		"descriptor", shown[:min(len(shown), maxLogged)])
 }
 

@@ -57,7 +57,7 @@ type server struct {
 	trusted      atomic.Pointer[trusted]
 	origins      atomic.Pointer[[]string] // of pages that may read denials
 	sampled      onceAMinute
-	forwarded    atomic.Bool              // an X-Forwarded-For without effect has been logged
+	forwarded    atomic.Bool // an X-Forwarded-For without effect has been logged
 	listeners    []listener
 	storeUp      atomic.Bool
 	keyShared    time.Time // when the key of ids was last prolonged

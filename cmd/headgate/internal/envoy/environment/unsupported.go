@@ -47,7 +47,8 @@ var harmless = map[string][]string{
 // distinctive begins the names of variables that no other program is likely to have. Others, such
 // as PORT, LOG_LEVEL and REDIS_URL, may be there for another reason.
 var distinctive = []string{
-	"CONFIG_GRPC_XDS_", "EXPIRATION_JITTER_", "FORCE_START_", "GRPC_MAX_CONNECTION_", "GRPC_SERVER_",
+	"CONFIG_GRPC_XDS_", "EXPIRATION_JITTER_", "FORCE_START_", "GRPC_MAX_CONNECTION_",
+	"GRPC_SERVER_",
 	"HEALTHY_WITH_", "LIMIT_", "LOCAL_CACHE_SIZE_", "MERGE_DOMAIN_", "NEAR_LIMIT_", "QUOTA_MODE",
 	"REDIS_PERSECOND", "RESPONSE_DYNAMIC_", "RUNTIME_", "SHADOW_MODE", "STOP_CACHE_KEY_",
 	"USE_STATSD", "XDS_CLIENT_",

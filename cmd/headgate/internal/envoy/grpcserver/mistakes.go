@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"regexp"
-	"strings"
 	"syscall"
 
 	"golang.org/x/net/http2"
@@ -34,8 +33,9 @@ var startOfHTTP1 = regexp.MustCompile(`^[A-Z]{3,}( |$)`)
 
 // mistakeInPreface returns the mistake of a client that sends b first.
 func mistakeInPreface(b []byte) mistake {
+	n := min(len(b), len(http2.ClientPreface))
 	switch {
-	case strings.HasPrefix(http2.ClientPreface, string(b[:min(len(b), len(http2.ClientPreface))])):
+	case string(b[:n]) == http2.ClientPreface[:n]:
 		return ""
 	case b[0] == 0x16: // a record of a handshake
 		return speaksTLS
