@@ -249,7 +249,7 @@ func TestFieldsOverHTTP(t *testing.T) {
 				"                    patterns: [{prefix: ratelimit}, {prefix: x-ratelimit}, {exact: retry-after}, {exact: content-type}]\n", "")...)
 			for i, key := range []string{"a", "b", "b"} {
 				a := s.send(t, "GET", "/key", nil, "X-Api-Key: "+key)
-				if a.StatusCode != c.want[i] || a.StatusCode == 429 && a.Header.Get("Retry-After") == "" {
+				if a.StatusCode != c.want[i] || a.StatusCode == http.StatusTooManyRequests && a.Header.Get("Retry-After") == "" {
 					t.Errorf("%d: %s %v; want %d", i, a.Status, a.Header, c.want[i])
 				}
 			}
