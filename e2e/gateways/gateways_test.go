@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -227,6 +228,18 @@ func TestNewUser(t *testing.T) {
 	}
 }
 
+// seconds are what a reader waits, which a busy machine can exceed.
+var seconds = regexp.MustCompile(`(?m)^sleep \d+$`)
+
+// answering is the command of bash that waits until addresses can be connected to.
+func answering(addresses ...string) (command string) {
+	for _, address := range addresses {
+		file := strings.Replace(address, ":", "/", 1)
+		command += "until (</dev/tcp/" + file + ") 2>/dev/null; do sleep 0.1; done\n"
+	}
+	return command
+}
+
 // followPage writes the files of a page and runs its commands, at other addresses.
 func followPage(t *testing.T, page string) {
 	t.Helper()
@@ -252,6 +265,7 @@ func followPage(t *testing.T, page string) {
 	delete(written, "fail-open") // another way, which is not of the steps
 	write(t, dir, written)
 	script := there(strings.Join(commands(t, page), ""))
+	script = seconds.ReplaceAllString(script, answering(asked, grpc, service, web))
 	script = "set -e\ntrap 'kill $(jobs -p); wait' EXIT\n" + script
 	bash := exec.CommandContext(t.Context(), "bash", "-c", script)
 	bash.Dir, _ = filepath.Abs(root)
