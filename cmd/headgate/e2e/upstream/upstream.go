@@ -8,17 +8,23 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os/exec"
-	"strings"
 )
 
-// ModuleDir returns the directory of upstream's module.
+// ModuleDir returns the directory of upstream's module, which it downloads if it is not there yet.
 func ModuleDir(ctx context.Context) (string, error) {
 	const module = "github.com/envoyproxy/ratelimit"
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	out, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", module).Output()
 	if err != nil {
-		return "", fmt.Errorf("go list: %w", err)
+		return "", fmt.Errorf("go mod download: %w", err)
 	}
-	return strings.TrimSpace(string(out)), nil
+	var downloaded struct {
+		Dir string `json:"Dir"`
+	}
+	if err := json.Unmarshal(out, &downloaded); err != nil {
+		return "", fmt.Errorf("go mod download: %w", err)
+	}
+	return downloaded.Dir, nil
 }
