@@ -95,9 +95,15 @@ alerts: ## Check the alert rules of deploy/prometheus, and test them
 	@promtool test rules deploy/prometheus/alerts_test.yaml
 
 .PHONY: upstream
-upstream: ## Run the integration tests of envoyproxy/ratelimit against headgate serve (2 minutes)
-	@scripts/deps redis stunnel
+upstream: ## Compare headgate serve with envoyproxy/ratelimit: its tests, and behind Envoy (3 minutes)
+	@scripts/deps redis stunnel envoy
 	@go test -count=1 -timeout 10m -tags upstream $(TESTFLAGS) ./cmd/headgate/e2e/upstream/integration
+	@built=$$(mktemp -d) && trap 'rm -r "$$built"' EXIT && cd cmd/headgate/e2e/upstream && \
+		go mod download github.com/envoyproxy/ratelimit && \
+		module=$$(go list -m -f '{{.Dir}}' github.com/envoyproxy/ratelimit) && \
+		(cd "$$module" && GOWORK=off go build -o "$$built/ratelimit" ./src/service_cmd) && cd $(CURDIR) && \
+		go test -count=1 -tags gateways -run '^TestSameRequests$$' $(TESTFLAGS) ./e2e/gateways \
+			-ratelimit "$$built/ratelimit"
 
 # Left out for their time are packages whose tests mostly start programs, and those without goroutines.
 # The faults come last and alone, since a machine that is busy with other tests is another fault.
