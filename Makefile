@@ -22,7 +22,7 @@ MODULES = $(shell go list -m -f '{{.Dir}}')
 PACKAGES = $(CURDIR)/redisstore $(shell go list -m -f '{{.Dir}}/...' | sort -r)
 
 # The build tags of tests that make test leaves out, because they need more programs.
-TAGS = gateways,grpcjs,upstream
+TAGS = clients,gateways,grpcjs,upstream
 
 # $(call each,COMMANDS) runs COMMANDS in every module, and fails in the end if they failed in one.
 define each
@@ -39,7 +39,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: test gateways sdks grpc-js alerts upstream race cross lint fix-check tidy-check fmt-check vuln fuzz bench-quick release-check api-check soak newest ## Do all that CI does
+check: test gateways sdks clients grpc-js alerts upstream race cross lint fix-check tidy-check fmt-check vuln fuzz bench-quick release-check api-check soak newest ## Do all that CI does
 
 DEPS = scripts/deps redis cc chromium python node curl grpcio lua h2load
 
@@ -82,6 +82,11 @@ gateways: ## Run the configurations of docs/gateways with real gateways, and Red
 sdks: ## Call model APIs through the proxy with the SDKs of their vendors, which pip and npm install
 	@scripts/deps sdks
 	@go test -count=1 -tags gateways -run '^TestVendors' $(TESTFLAGS) ./e2e/gateways
+
+.PHONY: clients
+clients: ## Test Python and Node straight on Redis, their types and packages, which pip and npm install
+	@scripts/deps redis clients
+	@go test -count=1 -tags clients $(TESTFLAGS) ./e2e/clients
 
 .PHONY: grpc-js
 grpc-js: ## Test headgate serve with gRPC for Node, which npm installs

@@ -1,4 +1,4 @@
-"""Tests of headgate.py against the server at HEADGATE_URL, with the rules of clients_test.go."""
+"""Tests of headgate against the server at HEADGATE_URL, with the rules of clients_test.go."""
 
 import os
 import select

@@ -1,4 +1,4 @@
-"""Client of headgate serve, the rate limit server. Python 3.8 and newer, no dependencies.
+"""Client of headgate serve, the rate limit server. Python 3.10 and newer, no dependencies.
 
 All durations are seconds. A wait of None means never.
 """
@@ -10,6 +10,7 @@ import select
 import threading
 import time
 import urllib.parse
+from typing import Any
 
 # A connection that was idle for longer, or that the server has closed, is not used again. So a
 # request is sent once: nothing is charged twice.
@@ -21,7 +22,9 @@ _MAX_SLEEP = 86400.0  # some systems refuse a longer one
 class Error(Exception):
     """A request that was not answered with a decision."""
 
-    def __init__(self, message, status=None, field=None):
+    def __init__(
+        self, message: str, status: int | None = None, field: str | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status  # HTTP status; None without an answer
         self.field = field  # the field of the request that is wrong, or None
@@ -38,7 +41,7 @@ class Unavailable(Error):
 class Denied(Error):
     """A with statement has entered a reservation or permit that was denied."""
 
-    def __init__(self, answer):
+    def __init__(self, answer: Any) -> None:
         super().__init__("denied; retry after %s s" % answer.retry_after, 200)
         self.answer = answer
 
