@@ -58,14 +58,21 @@ func (w *startedResponse) WriteHeader(status int) {
 
 // Write implements [http.ResponseWriter].
 func (w *startedResponse) Write(p []byte) (int, error) {
-	w.begun = true
+	w.begin()
 	return w.ResponseWriter.Write(p)
 }
 
 // FlushError is called by [http.ResponseController].
 func (w *startedResponse) FlushError() error {
-	w.begun = true
+	w.begin()
 	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// begin begins the answer as net/http would.
+func (w *startedResponse) begin() {
+	if !w.begun {
+		w.WriteHeader(http.StatusOK)
+	}
 }
 
 // Unwrap is called by [http.ResponseController].
