@@ -100,7 +100,7 @@ alerts: ## Check the alert rules of deploy/prometheus, and test them
 	@promtool test rules deploy/prometheus/alerts_test.yaml
 
 .PHONY: upstream
-upstream: ## Compare headgate serve with envoyproxy/ratelimit: its tests, and behind Envoy (3 minutes)
+upstream: ## Run the tests of envoyproxy/ratelimit, compare both behind Envoy (3 minutes)
 	@scripts/deps redis stunnel envoy
 	@go test -count=1 -timeout 10m -tags upstream $(TESTFLAGS) ./cmd/headgate/e2e/upstream/integration
 	@built=$$(mktemp -d) && trap 'rm -r "$$built"' EXIT && cd cmd/headgate/e2e/upstream && \

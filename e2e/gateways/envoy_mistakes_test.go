@@ -84,14 +84,14 @@ func TestMistakesAreLogged(t *testing.T) {
 	)
 	cert, key := keyFiles(t)
 	for want, change := range map[string]func(t *testing.T, found map[string]string){
-		"the client speaks HTTP/1": func(t *testing.T, found map[string]string) {
+		"the client uses HTTP/1": func(t *testing.T, found map[string]string) {
 			found["envoy.yaml"] = cut(t, found["envoy.yaml"], "    typed_extension_protocol_options:",
 				"    load_assignment:\n      cluster_name: headgate", "")
 		},
-		"the client speaks TLS": func(t *testing.T, found map[string]string) {
+		"the client uses TLS": func(t *testing.T, found map[string]string) {
 			found["envoy.yaml"] = edit(t, found["envoy.yaml"], cluster, cluster+transport)
 		},
-		"the client speaks without TLS": func(_ *testing.T, found map[string]string) {
+		"the client does not use TLS": func(_ *testing.T, found map[string]string) {
 			found["headgate.yaml"] = "tls: {cert: " + cert + ", key: " + key + "}\ndomains:\n- " +
 				strings.ReplaceAll(strings.TrimSpace(found["domain.yaml"]), "\n", "\n  ") + "\n"
 		},

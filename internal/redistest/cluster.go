@@ -67,8 +67,8 @@ func RunCluster(ctx context.Context, args ...string) (*Cluster, error) {
 	return runCluster(ctx, nodes, args)
 }
 
-// runCluster starts so many servers as a cluster, of which the first are primaries. On a busy
-// machine a server that was not heard for two seconds may be well, so they wait for longer.
+// runCluster starts a cluster of that many servers, of which the first are primaries. The node
+// timeout is 10 seconds: on a busy machine, a healthy server can be silent for two seconds.
 func runCluster(ctx context.Context, servers int, args []string) (*Cluster, error) {
 	c := new(Cluster)
 	for range servers {
@@ -197,8 +197,8 @@ func (s *Server) setSlot(ctx context.Context, slot, state, id string) error {
 	return s.insist(ctx, "CLUSTER", "SETSLOT", slot, state, id)
 }
 
-// insist repeats a command until the server does it. On a busy machine the servers of a cluster can
-// miss each other for a moment, and then they refuse it.
+// insist repeats a command until the server accepts it. On a busy machine, the servers of a cluster
+// can lose contact for a moment, and then refuse the command.
 func (s *Server) insist(ctx context.Context, command ...string) error {
 	for {
 		_, err := s.Do(ctx, command...)

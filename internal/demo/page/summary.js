@@ -1,9 +1,9 @@
-// Tells those who hear the page what happens, at most every few seconds.
+// Writes a summary for users of screen readers, at most every few seconds.
 
 const atMost = 4000;
 
-// summaryIn returns a function tell(text). It writes text() into the element when it is time again,
-// as it is then, and only the last of what it was told until then.
+// summaryIn returns a function that writes text() into the element, at most once in atMost
+// milliseconds. If it is called several times before the next write, only the last text is written.
 export function summaryIn(element) {
   let timer, text;
   let last = -atMost;

@@ -115,7 +115,7 @@ export class Traffic {
     }
   }
 
-  // perform does a line of a script with the fields and buttons of a person.
+  // perform runs a line of a script through the fields and buttons of the page.
   async perform(line, signal) {
     if (line.edge) return this.acrossTheEdge(signal);
     if (line.wait) return pause(line.wait * second, signal);

@@ -13,7 +13,7 @@ import (
 	"os/exec"
 )
 
-// ModuleDir returns the directory of upstream's module, which it downloads if it is not there yet.
+// ModuleDir downloads upstream's module if needed, and returns its directory.
 func ModuleDir(ctx context.Context) (string, error) {
 	const module = "github.com/envoyproxy/ratelimit"
 	out, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", module).Output()

@@ -115,10 +115,10 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// printJSON writes v as JSON, in lines that are indented.
+// printJSON writes v as indented JSON.
 func printJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
 
-// encodeJSON writes v as JSON, in one line unless there is an indent.
+// encodeJSON writes v as JSON, in one line if indent is empty.
 func encodeJSON(w io.Writer, v any, indent string) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

@@ -26,7 +26,7 @@ type Config struct {
 	Instances      int            // that share the store; 0: not given
 	Trust          []netip.Prefix // proxies whose X-Forwarded-For counts
 	Listen         Listen
-	TLS            certs.Files // which are read again when they change
+	TLS            certs.Files // the files are reloaded when they change
 	API            API
 	Envoy          Envoy
 	Rules          []rules.Rule

@@ -124,12 +124,12 @@ func (r *reader) field(n, key, value *yaml.Node, path string, accepted []field) 
 	}
 }
 
-// into returns a field whose value read reads into to.
+// into returns a field that stores in to what read returns.
 func into[T any](name string, to *T, read func(n *yaml.Node, path string) T) field {
 	return field{name, func(n *yaml.Node, path string) { *to = read(n, path) }}
 }
 
-// setting is into for a field that only one of all files has.
+// setting is like into, for a field that only one of the files may set.
 func setting[T any](
 	r *reader, name string, to *T, read func(n *yaml.Node, path string) T,
 ) field {
@@ -171,7 +171,7 @@ func (r *reader) texts(
 	r.list(n, path, one)
 }
 
-// text reads a text, in which ${ has no meaning and is refused. It is empty after a fault.
+// text reads a text. It refuses ${, which only connection replaces. After a fault, it returns "".
 func (r *reader) text(n *yaml.Node, path string) string { return r.textFor(n, path, "text") }
 
 func (r *reader) textFor(n *yaml.Node, path, want string) string {
@@ -202,7 +202,8 @@ func (r *reader) isText(n *yaml.Node, path, want string) bool {
 
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*\})?`)
 
-// connection reads a text in which ${VAR} is replaced by the environment; empty after a fault.
+// connection reads a text, and replaces ${VAR} by the value of the environment variable VAR.
+// After a fault, it returns "".
 func (r *reader) connection(n *yaml.Node, path string) string {
 	if !r.isText(n, path, "text") {
 		return ""
@@ -248,7 +249,7 @@ func wholeNumber[T int | int64](r *reader, least, most T) func(n *yaml.Node, pat
 	}
 }
 
-// duration reads a time from least to most. like is a good one, and what says what it is.
+// duration reads a time from least to most. Messages name it what, with like as an example.
 func (r *reader) duration(what, least, most, like string) func(*yaml.Node, string) time.Duration {
 	parse := func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
@@ -268,7 +269,7 @@ func (r *reader) duration(what, least, most, like string) func(*yaml.Node, strin
 	}
 }
 
-// parsed reads a text by parse.
+// parsed reads a text, and converts it with parse.
 func parsed[T any](
 	r *reader, parse func(string) (T, error),
 ) func(n *yaml.Node, path string) T {
@@ -283,7 +284,7 @@ func parsed[T any](
 	}
 }
 
-// each reads a text, or a list of texts, by parse.
+// each reads a text, or a list of texts, and converts each one with parse.
 func each[T any](
 	r *reader, parse func(string) (T, error),
 ) func(n *yaml.Node, path string) []T {

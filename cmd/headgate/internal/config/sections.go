@@ -107,8 +107,8 @@ func parsePolicy(text string) (Policy, error) {
 func (r *reader) storeTimeout(n *yaml.Node, path string) time.Duration {
 	d := r.duration("a timeout", "10ms", "10s", "100ms")(n, path)
 	if d > 400*time.Millisecond {
-		r.warnAt(r.at(n), path, n.Value+" is longer than what the store waits by default; want "+
-			"read_timeout and dial_timeout as long in its URL, too")
+		r.warnAt(r.at(n), path, n.Value+" is longer than the default timeouts of the "+
+			"store; want read_timeout and dial_timeout in its URL to be at least as long")
 	}
 	return d
 }
@@ -200,7 +200,7 @@ func (r *reader) envoy(n *yaml.Node, path string) {
 		setting(r, "all_or_none", &e.AllOrNone, r.boolean),
 		setting(r, "local_cache_bytes", &e.LocalCacheBytes, wholeNumber(r, 1, math.MaxInt32)),
 		setting(r, "max_connection_age", &e.MaxConnectionAge,
-			r.duration("a wait", "1s", "8784h", "10s")),
+			r.duration("an age", "1s", "8784h", "30m")),
 	)
 }
 

@@ -64,7 +64,7 @@ func (l *Limiter) headers(s *Status, resp *Response) {
 
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
 
-// longest returns the time until none of the descriptors that are over their limit is.
+// longest returns the longest wait of the descriptors that are over their limit.
 func longest(statuses []Status) (wait time.Duration) {
 	for i := range statuses {
 		if s := &statuses[i]; s.Code == OverLimit {

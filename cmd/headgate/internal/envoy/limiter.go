@@ -26,7 +26,7 @@ type Options struct {
 	OverLimit func(Denial)
 
 	// Unmatched is called with each descriptor that no limit matches, and whether its domain is
-	// known. It must be quick, and may not keep the descriptor. Default: none.
+	// known. It must be quick, and must not keep the descriptor. Default: none.
 	Unmatched func(domain string, known bool, d *Descriptor)
 
 	// The names of the header fields for the client. Fields are sent if LimitHeader is not empty.
@@ -34,7 +34,7 @@ type Options struct {
 	RemainingHeader string
 	ResetHeader     string
 
-	// RetryAfter adds Retry-After to denials: when none of the denied descriptors denies any more.
+	// RetryAfter adds Retry-After to denials: the longest wait of the denied descriptors.
 	RetryAfter bool
 }
 

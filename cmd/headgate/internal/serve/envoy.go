@@ -48,7 +48,7 @@ const maxLogged = 1 << 10 // bytes of descriptors, which a client may have made 
 
 func (s *server) logEnvoy(req *envoy.Request, resp *envoy.Response, err error) {
 	attributes := []any{"domain", req.Domain}
-	if s.stores.box == nil { // else the log, too, shows no clear key
+	if s.stores.box == nil { // if Redis has no clear keys, the log has none either
 		texts := make([]string, len(req.Descriptors))
 		for i := range texts {
 			texts[i] = req.Descriptors[i].Text()
@@ -65,10 +65,10 @@ func (s *server) logEnvoy(req *envoy.Request, resp *envoy.Response, err error) {
 	s.log.Info("decision", attributes...)
 }
 
-// onceAMinute is when a line of a kind was logged. There are few kinds.
+// onceAMinute has the time at which a line of each kind was last logged. There must be few kinds.
 type onceAMinute struct{ logged sync.Map } // by the kind, *atomic.Int64: nanoseconds since 1970
 
-// due reports whether a minute has passed since it was true for a kind.
+// due reports whether a line of this kind may be logged now. It returns true at most once a minute.
 func (o *onceAMinute) due(kind string) bool {
 	at, found := o.logged.Load(kind)
 	if !found {
@@ -115,7 +115,7 @@ func (s *server) unmatched(domain string, known bool, d *envoy.Descriptor) {
 		return
 	}
 	shown := d.Text()
-	if s.stores.box != nil { // else the log, too, shows no clear key
+	if s.stores.box != nil { // if Redis has no clear keys, the log has no values either
 		keys := make([]string, len(d.Entries))
 		for i := range keys {
 			keys[i] = d.Entries[i].Key
@@ -127,7 +127,7 @@ func (s *server) unmatched(domain string, known bool, d *envoy.Descriptor) {
 		"descriptor", shown[:min(len(shown), maxLogged)])
 }
 
-// refused logs a client of the gRPC listener that speaks another protocol.
+// refused logs a client of the gRPC listener that uses another protocol.
 func (s *server) refused(client net.Addr, mistake string, err error) {
 	if !s.sampled.due(mistake) {
 		return

@@ -185,7 +185,7 @@ func (s *stores) hashKeys(secret string) error {
 	return s.redis.HashKeys([]byte(secret))
 }
 
-// ping returns the errors of each Redis that does not answer.
+// ping returns the errors of all Redis servers that do not answer.
 func (s *stores) ping(ctx context.Context) error {
 	if s.redis == nil {
 		return nil

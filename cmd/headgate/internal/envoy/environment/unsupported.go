@@ -44,8 +44,8 @@ var harmless = map[string][]string{
 	"REDIS_POOL_ON_EMPTY_BEHAVIOR":            {"WAIT"},
 }
 
-// distinctive begins the names of variables that no other program is likely to have. Others, such
-// as PORT, LOG_LEVEL and REDIS_URL, may be there for another reason.
+// distinctive has prefixes of variables that other programs are unlikely to use. Variables such as
+// PORT, LOG_LEVEL and REDIS_URL may be set for another program.
 var distinctive = []string{
 	"CONFIG_GRPC_XDS_", "EXPIRATION_JITTER_", "FORCE_START_", "GRPC_MAX_CONNECTION_",
 	"GRPC_SERVER_",
@@ -54,8 +54,8 @@ var distinctive = []string{
 	"USE_STATSD", "XDS_CLIENT_",
 }
 
-// Ignored returns the names of the variables that [Read] would find, in order. There are none
-// unless one of them is of envoyproxy/ratelimit only.
+// Ignored returns the sorted names of the variables that are set and that [Read] would read. If
+// none of them is distinctive, it returns nil.
 func Ignored(lookup func(string) (string, bool)) []string {
 	found := make(map[string]bool)
 	own := false

@@ -43,7 +43,7 @@ type watched struct {
 	raw    net.Conn
 	of     watching
 	frames frames
-	begun  bool        // something came
+	begun  bool        // the client has sent something
 	since  time.Time   // when the oldest incomplete request began
 	late   *time.Timer // runs while there is one, and closes the connection
 

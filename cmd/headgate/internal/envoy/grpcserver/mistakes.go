@@ -12,19 +12,19 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// mistake says what a client of the listener does wrong, and what is right. It is empty if a client
-// makes none, or leaves without a word, as checks of load balancers do.
+// mistake is what a client of the listener does wrong, with the fix. It is empty if a client makes
+// none, or disconnects before it sends anything, as health checks of load balancers do.
 type mistake string
 
 const (
-	speaksTLS mistake = "the client speaks TLS, and this listener does not: set tls.cert and " +
+	speaksTLS mistake = "the client uses TLS, but this listener does not: set tls.cert and " +
 		"tls.key, or remove TLS from the client (in Envoy, the transport_socket of the cluster)"
-	speaksPlainText mistake = "the client speaks without TLS, and this listener has a " +
+	speaksPlainText mistake = "the client does not use TLS, but this listener has a " +
 		"certificate: add TLS to the client (in Envoy, a transport_socket of the cluster), or " +
-		"remove tls.cert"
-	speaksHTTP1 mistake = "the client speaks HTTP/1, and this listener gRPC: use HTTP/2 (in " +
+		"remove tls.cert and tls.key"
+	speaksHTTP1 mistake = "the client uses HTTP/1, but this listener is for gRPC: use HTTP/2 (in " +
 		"Envoy, http2_protocol_options of the cluster), or the address of --http"
-	speaksOther mistake = "the client speaks neither HTTP/2 nor TLS: this listener is for gRPC"
+	speaksOther mistake = "the client uses neither HTTP/2 nor TLS, but this listener is for gRPC"
 	failsInTLS  mistake = "the TLS handshake failed: check the certificates and authorities of " +
 		"both sides, and that the client offers h2 (ALPN)"
 )
@@ -45,7 +45,7 @@ func mistakeInPreface(b []byte) mistake {
 	return speaksOther
 }
 
-// mistakeInHandshake returns the mistake of a client with whom a TLS handshake fails.
+// mistakeInHandshake returns the mistake of a client whose TLS handshake failed with err.
 func mistakeInHandshake(err error) mistake {
 	if record, is := errors.AsType[tls.RecordHeaderError](err); is {
 		switch mistakeInPreface(record.RecordHeader[:]) {

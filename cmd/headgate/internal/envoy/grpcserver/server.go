@@ -47,8 +47,8 @@ type Options struct {
 	// Failed is called with the error of each call of Envoy that fails. Default: none.
 	Failed func(error)
 
-	// Refused is called with a client that speaks another protocol than the server, what it must
-	// change, and the error of its TLS handshake, if that fails. Default: none.
+	// Refused is called for a client that uses another protocol than the server. mistake includes
+	// the fix. err is the error of the TLS handshake, or nil. Default: none.
 	Refused func(client net.Addr, mistake string, err error)
 
 	// Panicked is called with the value of a panic, whose request is answered INTERNAL.

@@ -36,7 +36,7 @@ func FieldNames() []string {
 	}
 }
 
-// spellings are names as net/http spells them, and as their documents do.
+// spellings are pairs: a name as net/http spells it, and as its specification does.
 var spellings = [...][2]string{
 	{"Ratelimit", "RateLimit"},
 	{"Ratelimit-Policy", "RateLimit-Policy"},
@@ -45,8 +45,9 @@ var spellings = [...][2]string{
 	{"X-Ratelimit-Reset", "X-RateLimit-Reset"},
 }
 
-// Spell spells the names in h, which is about to be sent, as their documents do: some clients, such
-// as nginx's Lua, distinguish the case of names. [http.Header.Get] does not find them afterwards.
+// Spell renames the fields in h to the spelling of their specifications. Some clients, such as Lua
+// in nginx, distinguish the case of names. Call it just before h is sent, because
+// [http.Header.Get] does not find these fields afterwards.
 func Spell(h http.Header) {
 	for _, s := range &spellings {
 		if values, ok := h[s[0]]; ok {

@@ -32,9 +32,10 @@ type handler struct {
 	pages  func(http.Header, *http.Request)
 }
 
-const missingURI = "The request has no X-Forwarded-Uri and no X-Original-URI, so its rules are " +
-	"not known; want the URI that the client asked for in one of them, and X-Forwarded-Method " +
-	"and X-Forwarded-Host unless the method and the Host are the client's. See docs/gateways."
+const missingURI = "The request has no X-Forwarded-Uri and no X-Original-URI, so Headgate cannot " +
+	"find the rules that match. Set one of these fields to the URI that the client asked for. " +
+	"Also set X-Forwarded-Method and X-Forwarded-Host, unless the gateway sends the client's " +
+	"method and Host. See docs/gateways."
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A proxy may announce the client's body and not send it: the server must not wait for it

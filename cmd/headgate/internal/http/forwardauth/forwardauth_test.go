@@ -165,7 +165,7 @@ func TestMissingURI(t *testing.T) {
 		var p problem.Problem
 		if c.want == http.StatusBadRequest {
 			if err := json.Unmarshal([]byte(r.body), &p); err != nil ||
-				!strings.Contains(p.Detail, "want the URI that the client asked for in one of them") {
+				!strings.Contains(p.Detail, "Set one of these fields to the URI that the client asked for") {
 				t.Errorf("%s: %s, %v", c.address, r.body, err)
 			}
 		}

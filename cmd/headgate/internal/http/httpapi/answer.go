@@ -128,7 +128,7 @@ func reply(
 	send(w, denied, body)
 }
 
-// send writes body, which is a problem document if it is a denial.
+// send writes body: as a problem document with status 429 if denied, else as JSON.
 func send(w http.ResponseWriter, denied bool, body object) {
 	if denied {
 		w.Header().Set("Content-Type", "application/problem+json")
@@ -139,7 +139,7 @@ func send(w http.ResponseWriter, denied bool, body object) {
 	replyJSON(w, body)
 }
 
-// prefersStatus reports whether r has Prefer: status (RFC 7240), and then w says so.
+// prefersStatus reports whether r has Prefer: status (RFC 7240). If so, it sets Preference-Applied.
 func prefersStatus(w http.ResponseWriter, r *http.Request) bool {
 	for _, line := range r.Header["Prefer"] {
 		for preference := range strings.SplitSeq(line, ",") {

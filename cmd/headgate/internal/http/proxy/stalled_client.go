@@ -107,7 +107,7 @@ type pacedBody struct {
 	ahead   bool // the request is not decided yet
 	reading bool
 	hurried bool
-	dropped bool // and nothing sets a bound any more: in HTTP/2 that panics after the handler
+	dropped bool // no deadline may be set: over HTTP/2, that panics after the handler has returned
 }
 
 // newPacedBody returns the body of r, whose response is w.

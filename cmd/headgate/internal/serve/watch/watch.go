@@ -1,7 +1,8 @@
 // Package watch loads files again when they change.
 //
-// It compares their contents regularly: editors and Kubernetes replace files, a ConfigMap is
-// changed by one symbolic link, and network file systems do not report changes.
+// It compares their contents every second, and needs no events of the file system: editors and
+// Kubernetes replace files, a ConfigMap is changed by one symbolic link, and network file systems
+// do not report changes.
 package watch
 
 import (
@@ -22,8 +23,8 @@ type Options struct {
 	Loaded string // the hash of what is in use; empty: none
 }
 
-// interval is the time between comparisons. The second one that finds a change loads it: before,
-// the file may be half written.
+// interval is the time between comparisons. A change is loaded when two comparisons in a row find
+// the same contents, because a file that still changes may be half written.
 const interval = time.Second
 
 // Watcher loads files again when they change.
@@ -67,8 +68,8 @@ func (w *Watcher) load() error {
 	return err
 }
 
-// compare loads files that are not those loaded last, if they are as the last comparison found
-// them. So the error of files that stay as they are is reported once.
+// compare loads the files if they differ from those loaded last, and have not changed since the
+// last comparison. So an error in files that do not change is reported once.
 func (w *Watcher) compare(last string) (now string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
