@@ -128,7 +128,11 @@ export class Store {
   /** Takes all requests of a list, or none, in one trip. In a Cluster, they need one key. */
   async takeAll(requests) {
     const results = requests.length ? await this.#decide(requests) : [];
-    return { allowed: results.every((result) => result.allowed), results };
+    const allowed = results.every((result, i) => { // what is forced or only asks denies nothing
+      const { cost = 1, force } = requests[i];
+      return result.allowed || cost === 0 || (force && cost > 0);
+    });
+    return { allowed, results };
   }
 
   /** Reports whether one token of a key would be granted: { limit, key, headroom }. */
@@ -257,6 +261,11 @@ export class Store {
       wrong("key", "not that of the first request", "one key: this is a Cluster");
     }
     const together = asks.filter((ask) => ask.what < FORCED).length > 1;
+    if (together) { // all are granted after the least wait, or none
+      const waits = asks.filter((ask) => ask.what < FORCED && ask.cost > 0).map((ask) => ask.wait);
+      const patience = waits.length ? Math.min(...waits) : 0;
+      for (const ask of asks) ask.wait = patience;
+    }
     return new Promise((resolve, reject) => this.#join({ asks, together, resolve, reject }));
   }
 

@@ -147,6 +147,20 @@ for (const [name, kind] of Object.entries(clients)) {
       assert.equal((await store.takeAll([])).allowed, true);
     });
 
+    test("who decides a group", async (t) => {
+      const [full, free] = [{ limit: "1/h", key: key(t) + "full" }, { limit: "9/h", key: key(t) }];
+      await store.take(full);
+      for (const [left, other] of [
+        [undefined, full],
+        [undefined, { ...full, max_wait: 7200 }], // for which the other one would not wait
+        [8, { ...full, cost: 0 }],
+        [7, { ...full, force: true }],
+      ]) {
+        assert.equal((await store.takeAll([free, other])).allowed, left !== undefined, other);
+        assert.equal((await store.peek(free)).remaining, left ?? 9);
+      }
+    });
+
     test("peek, refund, headroom, force, reset", async (t) => {
       const target = { limit: "4/h", key: key(t) };
       assert.equal((await store.take({ ...target, headroom: 4 })).allowed, false);

@@ -133,6 +133,19 @@ class RedisTest(unittest.TestCase):
             self.store.take_all([both[0], both[0]])
         self.assertTrue(self.store.take_all([]))
 
+    def test_who_decides_a_group(self) -> None:
+        self.store.take("1/h", self.key + "full")
+        full, free = Request("1/h", self.key + "full"), Request("9/h", self.key)
+        for left, other in (
+            (None, full),
+            (None, full._replace(max_wait=7200)),  # for which the other one would not wait
+            (8, full._replace(cost=0)),
+            (7, full._replace(force=True)),
+        ):
+            answer = self.store.take_all([free, other])
+            self.assertEqual(answer.allowed, left is not None, other)
+            self.assertEqual(self.store.peek(*free[:2]).remaining, left or 9)
+
     def test_peek_refund_headroom_force_reset(self) -> None:
         self.assertFalse(self.store.take("4/h", self.key, headroom=4))
         self.assertEqual(self.store.take("4/h", self.key, headroom=3).remaining, 3)

@@ -69,7 +69,7 @@ class Decision(NamedTuple):
 class Decisions(NamedTuple):
     """The answer to take_all. A denial is false."""
 
-    allowed: bool
+    allowed: bool  # all that are not forced and cost something
     results: list[Decision]
 
     def __bool__(self) -> bool:
@@ -102,10 +102,15 @@ class Ask:
 class Call:
     """Requests that are decided together, and their answers."""
 
-    __slots__ = ("asks", "done", "error", "gate", "leads", "result")
+    __slots__ = ("asks", "done", "error", "gate", "leads", "result", "together")
 
     def __init__(self, asks: list[Ask]) -> None:
         self.asks, self.done, self.leads = asks, False, False
+        self.together = sum(a.what < _FORCED for a in asks) > 1
+        if self.together:  # all are granted after the least wait, or none
+            patience = min((a.wait for a in asks if a.cost > 0 and a.what < _FORCED), default=0)
+            for a in asks:
+                a.wait = patience
         self.result: list[Decision] = []
         self.error: Exception | None = None
         self.gate: Any = None
@@ -262,8 +267,7 @@ class Core(Generic[One, All, Done]):
     def _trip(self, calls: list[Call]) -> Trip:
         """Decide calls: yield commands, be sent their replies, and answer the calls. Only what
         proves by its answer that nothing was charged is sent again."""
-        slow = any(a.what & ~(_COSTS | _FORCED) for c in calls for a in c.asks)
-        slow = slow or any(sum(a.what < _FORCED for a in c.asks) > 1 for c in calls)
+        slow = any(c.together or a.what & ~(_COSTS | _FORCED) for c in calls for a in c.asks)
         try:
             if not self._cluster and time.monotonic() >= self._probe_at:
                 yield from self._probe()
@@ -312,9 +316,8 @@ class Core(Generic[One, All, Done]):
         limits: dict[bytes, int] = {}
         requests: list[bytes] = []
         for call in calls:
-            together = sum(a.what < _FORCED for a in call.asks) > 1
             for i, ask in enumerate(call.asks, 1):
-                what = ask.what | (_JOINED if together and i < len(call.asks) else 0)
+                what = ask.what | (_JOINED if call.together and i < len(call.asks) else 0)
                 limit = bytes((ask.limit.number,)) + ask.limit.pack(ask.time or now)
                 requests += (
                     bytes((what,)),
@@ -376,6 +379,12 @@ class Core(Generic[One, All, Done]):
                 raise denied(decision)
             lead = 2 * trip * min(denials, 4)
             yield max(decision.retry_after - (0 if r.headroom else lead), 0)
+
+
+def decisions(requests: list[Request], results: list[Decision]) -> Decisions:
+    """Return the answer to take_all: what is forced or only asks denies nothing."""
+    pairs = zip(requests, results, strict=True)
+    return Decisions(all(d or not r.cost or (r.force and r.cost > 0) for r, d in pairs), results)
 
 
 def deadline(timeout: float) -> float:

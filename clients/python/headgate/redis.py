@@ -33,6 +33,7 @@ from ._protocol import (
     Request,
     Trip,
     deadline,
+    decisions,
     denied,
 )
 
@@ -103,8 +104,7 @@ class Store(Core[Decision, Decisions, None]):
         return super()._call(requests)
 
     def _all(self, requests: list[Request]) -> Decisions:
-        results = self._decide(requests) if requests else []
-        return Decisions(all(results), results)
+        return decisions(requests, self._decide(requests) if requests else [])
 
     def _one(self, r: Request) -> Decision:
         return self._decide([r])[0]
@@ -258,8 +258,7 @@ class AsyncStore(Core[Awaitable[Decision], Awaitable[Decisions], Awaitable[None]
         return task
 
     async def _all(self, requests: list[Request]) -> Decisions:
-        results = await self._decide(requests) if requests else []
-        return Decisions(all(results), results)
+        return decisions(requests, await self._decide(requests) if requests else [])
 
     async def _one(self, r: Request) -> Decision:
         return (await self._decide([r]))[0]
