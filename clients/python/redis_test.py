@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import linecache
 import math
 import os
 import signal
+import sys
 import threading
 import time
 import unittest
@@ -280,6 +282,43 @@ class RedisTest(unittest.TestCase):
                 thread.join(5)
                 self.assertFalse(thread.is_alive())
         self.assertTrue(self.store.take("10/h", self.key))
+
+    def test_an_exception_at_any_line(self) -> None:
+        """What a signal raises in one call does not keep later ones from being answered."""
+
+        class Left(Exception):
+            pass
+
+        own, left = str(Path(headgate.__file__).parent), 0
+
+        def trace(frame: Any, event: str, _: object) -> Any:
+            nonlocal left
+            name, line = frame.f_code.co_filename, frame.f_lineno
+            if not name.startswith(own):
+                return None
+            # Python does not run handlers of signals between these and their blocks.
+            begins = linecache.getline(name, line).strip().startswith(("try:", "with "))
+            left -= event == "line" and not begins
+            if left == 0:
+                raise Left("%s:%d" % (name, line))
+            return trace
+
+        self.store.take("900/h", self.key)
+        for line in range(1, 1000):
+            left = line
+            sys.settrace(trace)
+            try:
+                self.store.take("900/h", self.key)
+                break
+            except (Left, headgate.Unavailable) as error:
+                where = str(error)
+            finally:
+                sys.settrace(None)
+            later = threading.Thread(target=self.store.take, args=("900/h", self.key), daemon=True)
+            later.start()
+            later.join(5)
+            self.assertFalse(later.is_alive(), "after an exception at " + where)
+        self.assertGreater(line, 60)
 
     def test_a_stalled_server_in_asyncio(self) -> None:
         async def run() -> None:

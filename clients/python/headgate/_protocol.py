@@ -102,10 +102,10 @@ class Ask:
 class Call:
     """Requests that are decided together, and their answers."""
 
-    __slots__ = ("asks", "done", "error", "gate", "leads", "result", "together")
+    __slots__ = ("asks", "error", "gate", "result", "together")
 
     def __init__(self, asks: list[Ask]) -> None:
-        self.asks, self.done, self.leads = asks, False, False
+        self.asks = asks
         self.together = sum(a.what < _FORCED for a in asks) > 1
         if self.together:  # all are granted after the least wait, or none
             patience = min((a.wait for a in asks if a.cost > 0 and a.what < _FORCED), default=0)
@@ -114,6 +114,9 @@ class Call:
         self.result: list[Decision] = []
         self.error: Exception | None = None
         self.gate: Any = None
+
+    def answered(self) -> bool:
+        return bool(self.result or self.error)
 
 
 Commands = list[tuple[Any, ...]]
@@ -291,8 +294,9 @@ class Core(Generic[One, All, Done]):
             at, clock = 0, reply[-7:] if slow else b""
             for call in calls:
                 try:
-                    for i, ask in enumerate(call.asks):
-                        call.result.append(_decision(ask, reply, at + 21 * i, clock))
+                    call.result = [
+                        _decision(ask, reply, at + 21 * i, clock) for i, ask in enumerate(call.asks)
+                    ]
                 except Unavailable as error:
                     call.error = error
                 at += 21 * len(call.asks)

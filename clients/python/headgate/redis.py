@@ -19,6 +19,7 @@ import redis
 import redis.asyncio
 from redis.exceptions import ResponseError
 
+from . import Unavailable
 from ._limit import Limit
 from ._protocol import (
     BATCH,
@@ -40,6 +41,7 @@ from ._protocol import (
 __all__ = ["AsyncStore", "Decision", "Decisions", "Limit", "Request", "Store"]
 
 Result = TypeVar("Result")
+_FORGOTTEN = 0.1  # seconds, after which a thread asks for the turn itself
 
 
 class Store(Core[Decision, Decisions, None]):
@@ -61,7 +63,7 @@ class Store(Core[Decision, Decisions, None]):
     def _begin(self) -> None:
         self._pid, self._mutex = os.getpid(), threading.Lock()
         self._queue: deque[Call] = deque()
-        self._lines, self._leading = {}, False
+        self._lines, self._leading, self._turn = {}, False, threading.Lock()
 
     def wait(
         self,
@@ -121,39 +123,33 @@ class Store(Core[Decision, Decisions, None]):
                 if not leads:
                     call.gate = threading.Lock()
                     call.gate.acquire()
-            if not leads:
-                try:
-                    call.gate.acquire()  # until it is answered, or has to lead
-                except BaseException:  # such as KeyboardInterrupt
-                    with self._mutex:
-                        if call in self._queue and not call.leads:
-                            self._queue.remove(call)
-                    if call.leads:
-                        self._lead(call)
-                    raise
-            if not call.done:
+            if not leads:  # wait until it is answered or has to lead, or the leader was interrupted
+                call.gate.acquire(timeout=_FORGOTTEN)
+            if not call.answered():
                 self._lead(call)
         if call.error is not None:
             raise call.error
         return call.result
 
     def _lead(self, own: Call) -> None:
-        with self._mutex:
-            calls = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH))]
-        try:
-            self._drive(self._trip(calls))
-        finally:
-            with self._mutex:
-                for call in calls:
-                    call.done = True
-                if self._queue:
-                    self._queue[0].leads = True
-                    calls.append(self._queue[0])
-                else:
-                    self._leading = False
-            for call in calls:
-                if call is not own:
-                    call.gate.release()
+        """Make trips until own is answered. A signal may raise an exception at any line here."""
+        with self._turn:
+            while not own.answered():
+                calls: list[Call] = []
+                try:
+                    with self._mutex:
+                        while self._queue and len(calls) < BATCH:
+                            calls.append(self._queue.popleft())
+                    if not calls:
+                        raise Unavailable("headgate: no decision: a thread was interrupted")
+                    self._drive(self._trip(calls))
+                finally:
+                    with self._mutex:
+                        self._leading = bool(self._queue)
+                        calls += list(self._queue)[:1]  # which leads next
+                    for call in calls:
+                        if call.gate and call.gate.locked():
+                            call.gate.release()
 
     def _drive(self, trip: Trip) -> None:
         try:
