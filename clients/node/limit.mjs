@@ -6,12 +6,15 @@ export const MAX_EXACT = Number.MAX_SAFE_INTEGER; // 2^53 - 1
 export const ALGORITHMS = [
   "token-bucket", "stepped", "fixed-window", "sliding-window", "sliding-log", "calendar-window",
 ];
-const ALSO = { gcra: "token-bucket", "leaky-bucket": "token-bucket" };
-const UNITS = { w: 604800e6, d: 86400e6, h: 3600e6, m: 60e6, s: 1e6, ms: 1e3, us: 1 };
+const ALSO = { __proto__: null, gcra: "token-bucket", "leaky-bucket": "token-bucket" };
+const UNITS = { __proto__: null, w: 604800e6, d: 86400e6, h: 3600e6, m: 60e6, s: 1e6, ms: 1e3, us: 1 };
 const WORDS = {
+  __proto__: null,
   week: "w", day: "d", hour: "h", min: "m", minute: "m", sec: "s", second: "s", "µs": "us",
 };
-const CALENDARS = { d: "day", day: "day", w: "week", week: "week", month: "month", year: "year" };
+const CALENDARS = {
+  __proto__: null, d: "day", day: "day", w: "week", week: "week", month: "month", year: "year",
+};
 const DAY = 86400; // in seconds
 
 export function wrong(field, value, want) {

@@ -18,6 +18,7 @@ const TOGETHER = 4000; // requests in one call
 const BATCH = 256; // requests in one trip
 const PATIENCE = 16; // denials, after which a waiting caller books its start however far ahead
 const PROBES = 20, PROBE_INTERVAL = 60_000;
+const CONNECTS = new Set(["close", "connect", "connecting", "disconnecting", "reconnecting"]);
 const MAX_DELAY = 2 ** 31 - 1; // a longer one would end at once
 
 // The scripts are copied when the package is packed.
@@ -54,6 +55,7 @@ function senderOf(client) {
       const want = "autoResendUnfulfilledCommands: false, and retryDelayOnFailover: 0 in a Cluster";
       wrong("client", "one that repeats commands whose answer was lost", want);
     }
+    if (single.keyPrefix || options.keyPrefix) wrong("client", "one with a keyPrefix", "a prefix of the store");
     return { isCluster, send: (key, [name, ...args]) => client.callBuffer(name, ...args) };
   }
   if (typeof client?.sendCommand !== "function") wrong("client", typeof client, "one of redis or ioredis");
@@ -69,7 +71,10 @@ const begins = (error, text) => error instanceof Error && error.message.startsWi
 /** Resolves after a time, or rejects when signal is aborted. */
 function sleep(seconds, signal) {
   return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason);
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
     const end = performance.now() + 1000 * seconds;
     const next = () => {
       const left = end - performance.now();
@@ -83,7 +88,7 @@ function sleep(seconds, signal) {
     let timer;
     if (signal?.aborted) stop();
     else {
-      signal?.addEventListener("abort", () => { clearTimeout(timer); stop(); }, { once: true });
+      signal?.addEventListener("abort", stop, { once: true });
       next();
     }
   });
@@ -91,7 +96,8 @@ function sleep(seconds, signal) {
 
 /** Decides on a client of redis or ioredis, for one server, a Sentinel or a Cluster. */
 export class Store {
-  #send; #cluster; #prefix; #secret; #timeout;
+  #client; #send; #cluster; #prefix; #secret; #timeout;
+  #ready; // resolves when the client is connected again
   #queue = [];
   #trips = 0; // under way
   #pending = new Set(); // commands that wait for their answers, the oldest first
@@ -109,6 +115,7 @@ export class Store {
     }
     if (!(timeout > 0 && timeout * 1000 <= MAX_DELAY)) wrong("timeout", timeout, "more than 0 seconds");
     const { send, isCluster } = senderOf(client);
+    this.#client = client;
     this.#send = send;
     this.#cluster = isCluster;
     this.#prefix = prefix;
@@ -239,6 +246,9 @@ export class Store {
       wrong("headroom", headroom, "0, or a whole number without force, max_wait or refund");
     }
     if (!(max_wait >= 0) || (max_wait && force)) wrong("max_wait", max_wait, "0 or more seconds, 0 with force");
+    for (const [field, time] of Object.entries({ start_us, at_us })) {
+      if (time !== undefined && !(Number.isSafeInteger(time) && time > 0)) wrong(field, time, "a time in microseconds");
+    }
     const forced = force && cost > 0;
     const wait = Math.min(Math.round(max_wait * 1e6), MAX_EXACT);
     const books = wait > 0 || headroom > 0 || start_us !== undefined;
@@ -353,7 +363,17 @@ export class Store {
         this.#pending.delete(command);
         settle(answer);
       };
-      this.#send(key, words).then(answered(resolve), answered(reject));
+      const send = () => {
+        // what has failed by now would be charged later
+        if (this.#pending.has(command)) this.#send(key, words).then(answered(resolve), answered(reject));
+      };
+      const { status, isOpen, isReady } = this.#client; // of ioredis, and of redis
+      if (!CONNECTS.has(status) && !(isOpen && isReady === false)) send();
+      else {
+        this.#ready ??= new Promise((ready) => this.#client.once("ready", ready))
+          .then(() => { this.#ready = undefined; });
+        this.#ready.then(send);
+      }
     });
   }
 

@@ -2,6 +2,8 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { getEventListeners } from "node:events";
+import { connect, createServer } from "node:net";
 import { after, describe, test } from "node:test";
 
 import Redis, { Cluster } from "ioredis";
@@ -15,6 +17,7 @@ const read = (name) => JSON.parse(readFileSync(new URL(name, testdata)));
 const EPOCH = 4_102_444_800e6; // of the vectors, in microseconds
 
 const address = (name) => {
+  if (typeof name === "object") return name;
   const [host, port] = process.env[`HEADGATE_${name}`].split(":");
   return { host, port: Number(port) };
 };
@@ -78,10 +81,11 @@ test("limits of parts", () => {
   assert.throws(() => Limit.of({ count: 1, period: 60, burst: 0 }), /want a whole number of at least 1/);
 });
 
-test("a client that repeats commands is refused", () => {
+test("a client that repeats commands or changes keys is refused", () => {
   for (const client of [
     new Redis({ lazyConnect: true }),
     new Cluster([{ port: 1 }], { lazyConnect: true, redisOptions: { autoResendUnfulfilledCommands: false } }),
+    new Redis({ lazyConnect: true, autoResendUnfulfilledCommands: false, keyPrefix: "app:" }),
     {}, undefined,
   ]) {
     assert.throws(() => new Store(client), InvalidError);
@@ -178,6 +182,8 @@ for (const [name, kind] of Object.entries(clients)) {
       for (const request of [
         { cost: 1.5 }, { headroom: -1 }, { max_wait: NaN }, { max_wait: 1, force: true },
         { headroom: 1, max_wait: 1 }, { key: undefined }, { key: 42 }, { limit: undefined },
+        { cost: -1, start_us: "1" }, { cost: -1, start_us: -1 }, { at_us: 0.5 },
+        { limit: "1/constructor tz UTC" },
       ]) await assert.rejects(store.take({ ...target, ...request }), InvalidError);
       await assert.rejects(async () => store.refund({ ...target, cost: 0 }), InvalidError);
       await assert.rejects(store.wait({ ...target, cost: 0 }), InvalidError);
@@ -264,6 +270,32 @@ for (const [name, kind] of Object.entries(clients)) {
       assert.deepEqual([granted, (await calls()) - before <= 8], [999, true]);
     });
 
+    test("what failed during an outage is not charged after it", async (t) => {
+      const target = { limit: "9/h", key: key(t) };
+      await store.take(target);
+      const connections = new Set();
+      const proxy = createServer((from) => {
+        const to = connect(address("REDIS"));
+        connections.add(from.on("error", () => {}).on("close", () => to.destroy()));
+        to.on("error", () => {}).pipe(from).pipe(to);
+      });
+      const listen = (port) => new Promise((done) => proxy.listen(port, "127.0.0.1", done));
+      await listen(0);
+      const { port } = proxy.address();
+      const it = new Store(await opened(kind.server({ host: "127.0.0.1", port })), { timeout: 1 });
+      await it.take(target);
+      await new Promise((done) => {
+        proxy.close(done);
+        connections.forEach((connection) => connection.destroy());
+      });
+      const calls = await Promise.allSettled([it.take(target), it.take(target)]);
+      assert.deepEqual(calls.map(({ status }) => status), ["rejected", "rejected"]);
+      await listen(port);
+      while ((await it.peek(target).catch(() => ({ remaining: 0 }))).remaining === 0);
+      assert.equal((await it.take(target)).remaining, 6);
+      proxy.close();
+    });
+
     test("wait", async (t) => {
       const target = { limit: "20/s burst 1", key: key(t) };
       const order = [];
@@ -288,6 +320,9 @@ for (const [name, kind] of Object.entries(clients)) {
       await assert.rejects(store.wait(hour), DeniedError); // its turn does not come
       waiting.abort();
       await assert.rejects(first, { name: "AbortError" });
+      const { signal } = new AbortController();
+      await Promise.all([1, 2, 3].map(() => store.wait({ ...target, signal })));
+      assert.equal(getEventListeners(signal, "abort").length, 0);
     });
 
     test("Cluster", async (t) => {
