@@ -15,7 +15,7 @@ export { Limit };
 
 const COSTS = 2, TIMED = 4, BOOKS = 8, JOINED = 16, FORCED = 32; // what a request has
 const TOGETHER = 4000; // requests in one call
-const BATCH = 256; // requests in one trip
+const BATCH = 256; // requests in one trip, unless one call has more
 const PATIENCE = 16; // denials, after which a waiting caller books its start however far ahead
 const PROBES = 20, PROBE_INTERVAL = 60_000;
 const CONNECTS = new Set(["close", "connect", "connecting", "disconnecting", "reconnecting"]);
@@ -289,8 +289,12 @@ export class Store {
   #flush() {
     const calls = this.#queue;
     this.#queue = [];
-    const size = this.#cluster ? 1 : BATCH;
-    for (let i = 0; i < calls.length; i += size) this.#trip(calls.slice(i, i + size));
+    for (let from = 0, to = 0; to < calls.length; from = to) {
+      let size = 0;
+      do size += calls[to++].asks.length;
+      while (!this.#cluster && to < calls.length && size + calls[to].asks.length <= BATCH);
+      this.#trip(calls.slice(from, to));
+    }
   }
 
   /** Has calls decided, and answers them. It never rejects. */

@@ -270,6 +270,12 @@ for (const [name, kind] of Object.entries(clients)) {
       assert.deepEqual([granted, (await calls()) - before <= 8], [999, true]);
     });
 
+    test("large calls together", async (t) => {
+      const all = [3000, 3000, 1, 3000].map((size, n) => store.takeAll(
+        Array.from({ length: size }, (_, i) => ({ limit: "9/h", key: `${key(t)} ${n} ${i}` }))));
+      assert.ok((await Promise.all(all)).every(({ allowed }) => allowed));
+    });
+
     test("what failed during an outage is not charged after it", async (t) => {
       const target = { limit: "9/h", key: key(t) };
       await store.take(target);

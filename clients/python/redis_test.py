@@ -335,6 +335,15 @@ class RedisTest(unittest.TestCase):
 
         asyncio.run(run())
 
+    def test_large_calls_together(self) -> None:
+        async def run() -> None:
+            store = AsyncStore(redis.asyncio.Redis(**address("REDIS")))
+            keys = [["%s %d %d" % (self.key, n, i) for i in range(3000)] for n in range(4)]
+            calls = (store.take_all([Request("9/h", key) for key in of]) for of in keys)
+            self.assertTrue(all(await asyncio.gather(*calls, store.take("9/h", self.key))))
+
+        asyncio.run(run())
+
     def test_forks(self) -> None:
         self.store.take("100/h", self.key)
         readers = []

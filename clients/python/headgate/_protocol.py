@@ -32,7 +32,7 @@ Key = str | bytes
 
 _COSTS, _TIMED, _BOOKS, _JOINED, _FORCED = 2, 4, 8, 16, 32  # what a request has
 _TOGETHER = 4000  # requests in one call
-BATCH = 256  # requests in one trip
+_BATCH = 256  # requests in one trip, unless one call has more
 TRIPS = 16  # under way for tasks of asyncio, each on a connection of its own
 _PATIENCE = 16  # denials, after which a waiting caller books its start however far ahead
 _PROBES, _PROBE_INTERVAL = 20, 60.0
@@ -117,6 +117,16 @@ class Call:
 
     def answered(self) -> bool:
         return bool(self.result or self.error)
+
+
+def next_calls(queue: deque[Call]) -> list[Call]:
+    """Take the calls of one trip from a queue."""
+    calls: list[Call] = []
+    size = 0
+    while queue and (not calls or size + len(queue[0].asks) <= _BATCH):
+        size += len(queue[0].asks)
+        calls.append(queue.popleft())
+    return calls
 
 
 Commands = list[tuple[Any, ...]]

@@ -22,7 +22,6 @@ from redis.exceptions import ResponseError
 from . import Unavailable
 from ._limit import Limit
 from ._protocol import (
-    BATCH,
     TRIPS,
     AnyLimit,
     Call,
@@ -36,6 +35,7 @@ from ._protocol import (
     deadline,
     decisions,
     denied,
+    next_calls,
 )
 
 __all__ = ["AsyncStore", "Decision", "Decisions", "Limit", "Request", "Store"]
@@ -138,8 +138,7 @@ class Store(Core[Decision, Decisions, None]):
                 calls: list[Call] = []
                 try:
                     with self._mutex:
-                        while self._queue and len(calls) < BATCH:
-                            calls.append(self._queue.popleft())
+                        calls = next_calls(self._queue)
                     if not calls:
                         raise Unavailable("headgate: no decision: a thread was interrupted")
                     self._drive(self._trip(calls))
@@ -192,7 +191,7 @@ class AsyncStore(Core[Awaitable[Decision], Awaitable[Decisions], Awaitable[None]
     ) -> None:
         super().__init__(client, prefix, key_secret)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._queue: list[Call] = []
+        self._queue: deque[Call] = deque()
         self._trips = 0
         self._tasks: set[asyncio.Future[Any]] = set()
         self._ready = asyncio.Lock()
@@ -265,7 +264,7 @@ class AsyncStore(Core[Awaitable[Decision], Awaitable[Decisions], Awaitable[None]
             await asyncio.shield(self._keep(self._drive(self._trip([call]))))
         else:
             if loop is not self._loop:
-                self._loop, self._queue, self._trips = loop, [], 0
+                self._loop, self._queue, self._trips = loop, deque(), 0
             call.gate = loop.create_future()
             self._queue.append(call)
             if len(self._queue) == 1:
@@ -277,9 +276,8 @@ class AsyncStore(Core[Awaitable[Decision], Awaitable[Decisions], Awaitable[None]
 
     def _flush(self) -> None:
         while self._queue and self._trips < TRIPS:
-            calls, self._queue = self._queue[:BATCH], self._queue[BATCH:]
             self._trips += 1
-            self._keep(self._answer(calls))
+            self._keep(self._answer(next_calls(self._queue)))
 
     async def _answer(self, calls: list[Call]) -> None:
         try:
