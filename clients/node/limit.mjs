@@ -299,7 +299,7 @@ function calendar(name, count, period, { burst, algorithm = "calendar-window", t
   }
   let [month, day] = { month: [0, 1], year: [1, 1] }[unit] ?? [0, 0];
   if (anchor !== undefined) {
-    const [, m = 0, d] = /^(?:([0-9]{1,5})-)?([0-9]{1,5})$/.exec(anchor) ?? [];
+    const [, m = 0, d] = /^(?:([0-9]{1,9})-)?([0-9]{1,9})$/.exec(anchor) ?? [];
     if (d === undefined) wrong("anchor", `"${anchor}"`, "a day such as 17, or a date such as 04-17");
     [month, day] = [Number(m), Number(d)];
   }

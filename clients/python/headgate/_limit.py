@@ -324,7 +324,7 @@ def _calendar(name: str, count: str, period: str, options: dict[str, str]) -> Li
     text = options.get("anchor")
     if text is not None:
         month, _, day = text.rpartition("-")
-        if not re.fullmatch("(?:[0-9]{1,5}-)?[0-9]{1,5}", text):
+        if not re.fullmatch("(?:[0-9]{1,9}-)?[0-9]{1,9}", text):
             wrong("anchor", repr(text), "a day such as 17, or a month and day such as 04-17")
         anchor = (int(month or 0), int(day))
     return Limit("calendar-window", int(count), 0, 0, name, unit, options.get("tz", "UTC"), anchor)
