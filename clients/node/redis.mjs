@@ -62,7 +62,20 @@ function senderOf(client) {
   const options = { typeMapping: { 36: Buffer } }; // bulk strings
   const isCluster = "masters" in client && "getSlotRandomNode" in client;
   if (isCluster) return { isCluster, send: (key, args) => client.sendCommand(key, false, args, options) };
-  if ("getMasterNode" in client) return { isCluster, send: (key, args) => client.sendCommand(false, args, options) };
+  if ("getMasterNode" in client) { // of a Sentinel, which runs a function again after a lost answer
+    return { isCluster, send: (key, args) => {
+      let lost;
+      return client._execute(false, async (node) => {
+        if (lost) throw lost;
+        try {
+          return await node.sendCommand(args, options);
+        } catch (error) {
+          if (!begins(error, "READONLY")) lost = error;
+          throw error;
+        }
+      });
+    } };
+  }
   return { isCluster, send: (key, args) => client.sendCommand(args, options) };
 }
 
