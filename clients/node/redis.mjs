@@ -419,7 +419,7 @@ export class Store {
       await Promise.all(names.map((n) => this.#exchange(n, ["set", n, "", "px", "10000"])));
       seen = (await this.#exchange(names[0], ["eval", lua("probe"), String(PROBES), ...names]))[0];
     } catch (error) {
-      if (["BITS", "CROSSSLOT", "MOVED"].some((text) => begins(error, text))) throw error;
+      if (["BITS", "CROSSSLOT", "MOVED", "no answer"].some((text) => begins(error, text))) throw error;
     }
     if (seen !== undefined && Number(seen) !== PROBES) {
       throw new Error("keys are on several servers behind a proxy");

@@ -25,14 +25,7 @@ _WORDS = {
     "week": "w", "day": "d", "hour": "h", "min": "m", "minute": "m", "sec": "s", "second": "s",
     "µs": "us",
 }  # fmt: skip
-_CALENDARS = {
-    "d": "day",
-    "w": "week",
-    "day": "day",
-    "week": "week",
-    "month": "month",
-    "year": "year",
-}
+_CALENDARS = {"d": "day", "w": "week"} | {unit: unit for unit in ("day", "week", "month", "year")}
 
 
 def wrong(field_: str, value: object, want: str) -> NoReturn:

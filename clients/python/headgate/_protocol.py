@@ -13,12 +13,7 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterable
 from pathlib import Path
-from typing import (
-    Any,
-    Generic,
-    NamedTuple,
-    TypeVar,
-)
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import redis
 import redis.asyncio
