@@ -35,7 +35,8 @@ func officeLog() string {
 }
 
 // A limit that denies keys that stand out is not recommended: the reader decides about them, and
-// sees what each limit denies to them. One limit, with reserve, denies the bot only.
+// sees what each limit denies to them. One limit, with reserve, denies the bot only. The limit that
+// is chosen first is the one that the text of size tries.
 func TestReportAsksAboutKeysThatStandOut(t *testing.T) {
 	t.Parallel()
 	p := openReport(t, writeReport(t, report.Build{Kind: report.KindSize}, officeLog()))
@@ -44,7 +45,7 @@ func TestReportAsksAboutKeysThatStandOut(t *testing.T) {
 	expect(p, "recommended limits", `document.querySelectorAll(".badge, .best").length`, 0)
 	expect(p, "the limit that is chosen",
 		`document.querySelector('.pick[aria-pressed="true"]').closest(".limit").querySelector(".label")
-			.textContent`, "spare")
+			.textContent`, "reserve")
 	expect(p, "choices", `[...document.querySelectorAll(".choose")].map((e) => e.textContent)
 		.join("\n")`, "Choose it if none of the keys that stand out may be denied.\n"+
 		"Choose it if "+scanner+" may be denied, but not 192.0.2.1.\n"+

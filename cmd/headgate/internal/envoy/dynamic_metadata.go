@@ -3,14 +3,11 @@ package envoy
 import (
 	"fmt"
 	"strings"
-
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // describe is the dynamic metadata of an answer: the request, and the metadata of the descriptors
 // that passed.
-func (l *Limiter) describe(w *work, req *Request, statuses []Status) []byte {
+func (l *Limiter) describe(w *work, req *Request, statuses []Status) map[string]any {
 	descriptors := make([]any, len(req.Descriptors))
 	passed := map[string]any{}
 	for i := range req.Descriptors {
@@ -27,15 +24,7 @@ func (l *Limiter) describe(w *work, req *Request, statuses []Status) []byte {
 	if len(passed) > 0 {
 		fields["metadata"] = passed
 	}
-	s, err := structpb.NewStruct(fields)
-	if err != nil {
-		return nil // cannot happen: all text is UTF-8
-	}
-	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(s)
-	if err != nil {
-		return nil
-	}
-	return b
+	return fields
 }
 
 func describeDescriptor(d *Descriptor) map[string]any {

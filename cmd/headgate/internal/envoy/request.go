@@ -65,9 +65,9 @@ const (
 // Response is the answer to a Request. A server reuses it.
 type Response struct {
 	Code     Code
-	Statuses []Status // one for each descriptor, in their order
-	Headers  []Header // for the client
-	Metadata []byte   // an encoded google.protobuf.Struct; nil if not asked for
+	Statuses []Status       // one for each descriptor, in their order
+	Headers  []Header       // for the client
+	Metadata map[string]any // of a google.protobuf.Struct; nil if not asked for
 }
 
 // Limits returns for each descriptor the limit that decided, and what it decided, in words.

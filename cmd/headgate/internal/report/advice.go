@@ -61,21 +61,20 @@ func (d *Data) answer() answer {
 }
 
 // ofProposals recommends to deny nothing, with reserve, unless a proposal denies keys that stand
-// out.
+// out. It shows the limit with reserve in any case, as the text that size prints.
 func (d *Data) ofProposals() answer {
 	need, twice := d.Size.Needed()
 	why := d.need(need)
 	if twice != need {
 		why += twice.String() + " is twice that: a client may be busier than in the log. "
 	}
-	order := d.order()
-	if i := slices.IndexFunc(order, d.deniesStandOut); i >= 0 {
-		return answer{Title: d.decide(), Why: why + look, best: -1, shown: order[i], asks: true}
+	best := slices.IndexFunc(d.Limits, func(l Limit) bool { return l.Limit == twice.String() })
+	if slices.ContainsFunc(d.order(), d.deniesStandOut) {
+		return answer{Title: d.decide(), Why: why + look, best: -1, shown: max(best, 0), asks: true}
 	}
 	if d.Size.StandOut == nil && len(d.Cautions()) == 0 {
 		why += "No key stands out, so the logs give no reason for a stricter limit."
 	}
-	best := slices.IndexFunc(d.Limits, func(l Limit) bool { return l.Limit == twice.String() })
 	return answer{Title: "Start with " + twice.String(), Why: why, best: best, shown: best}
 }
 

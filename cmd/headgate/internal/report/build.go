@@ -67,16 +67,19 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 // maxSpare is the maximum number of limits that are found to spare keys that stand out.
 const maxSpare = 5
 
+// reserve is the name of the limit that is twice what the keys need that do not stand out.
+const reserve = "reserve"
+
 // found returns the proposals, each limit once, and twice the smallest limit that denies nothing to
 // keys that do not stand out: it is recommended, since a client may be busier than in the log. If
-// keys stand out, it also returns twice what each needs, and of the limits that deny the same keys
-// only the first, which has the most reserve.
+// keys stand out, it also returns twice what each needs, and of the other limits that deny the same
+// keys only the first, which has the most reserve.
 func found(r *replay.SizeReport) (limits []headgate.Limit, names []string) {
 	var denied []int64 // keys, by limit: a smaller limit denies the same keys, and perhaps more
 	add := func(l headgate.Limit, name string, keys int64) {
 		if i := slices.Index(limits, l); i >= 0 {
 			names[i] += ", " + name
-		} else if r.StandOut == nil || !slices.Contains(denied, keys) {
+		} else if r.StandOut == nil || name == reserve || !slices.Contains(denied, keys) {
 			limits, names, denied = append(limits, l), append(names, name), append(denied, keys)
 		}
 	}
@@ -89,7 +92,7 @@ func found(r *replay.SizeReport) (limits []headgate.Limit, names []string) {
 		}
 	}
 	if need, twice := r.Needed(); need != twice {
-		add(twice, "reserve", denies(r, twice))
+		add(twice, reserve, denies(r, twice))
 	}
 	for _, p := range r.Proposals {
 		add(p.Limit, p.Name, p.DeniedKeys)

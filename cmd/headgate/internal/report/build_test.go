@@ -112,6 +112,35 @@ func TestBuildHasReserve(t *testing.T) {
 	}
 }
 
+// The limit that is shown first is the one that the text of size tries: also if the reader has to
+// decide about keys, and if twice the need of one of them denies the same keys.
+func TestShowsTheLimitToTry(t *testing.T) {
+	t.Parallel()
+	var near strings.Builder // clients need 30/h, an office 45/h, all in one second, and a scanner 400/h
+	for client := range 100 {
+		for i := range 30 {
+			near.WriteString(line(int64(client*400+2*i)*1e6, fmt.Sprintf("198.18.0.%d", client), "/"))
+		}
+	}
+	near.WriteString(strings.Repeat(line(39990e6, "198.18.1.1", "/"), 45))
+	near.WriteString(strings.Repeat(line(39990e6, "198.18.1.2", "/"), 400))
+	for name, log := range map[string]string{
+		"no key": traffic(3000, 30), "several": mixed(), "near": near.String(),
+	} {
+		d := built(t, building(KindSize, log))
+		_, want := d.Size.Needed()
+		var shown []string
+		for _, c := range (view{d, d.answer()}).Cards() {
+			if c.Shown {
+				shown = append(shown, c.Limit.Limit)
+			}
+		}
+		if !slices.Equal(shown, []string{want.String()}) {
+			t.Errorf("%s: shown %q, want %s", name, shown, want)
+		}
+	}
+}
+
 // A log of one line, and of one key.
 func TestBuildLittle(t *testing.T) {
 	for _, log := range []string{line(0, "198.18.0.1", "/"), strings.Repeat(line(5e6, "198.18.0.1", "/"), 30)} {

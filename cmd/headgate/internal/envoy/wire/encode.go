@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 )
@@ -24,7 +26,20 @@ func AppendResponse(b []byte, r *envoy.Response) []byte {
 	}
 	if r.Metadata != nil {
 		b = protowire.AppendTag(b, 6, protowire.BytesType)
-		b = protowire.AppendBytes(b, r.Metadata)
+		b = protowire.AppendBytes(b, encodeMetadata(r.Metadata))
+	}
+	return b
+}
+
+// encodeMetadata encodes fields as a google.protobuf.Struct.
+func encodeMetadata(fields map[string]any) []byte {
+	s, err := structpb.NewStruct(fields)
+	if err != nil {
+		return nil // cannot happen: all text is UTF-8
+	}
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(s)
+	if err != nil {
+		return nil
 	}
 	return b
 }
