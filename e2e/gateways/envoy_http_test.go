@@ -77,6 +77,25 @@ func TestEnvoyOverHTTP(t *testing.T) {
 	}
 }
 
+// A second value of a key's field makes no new key.
+func TestEnvoyOverHTTPTakesTheFirstValue(t *testing.T) {
+	t.Parallel()
+	s := openHTTP(t)
+	for _, c := range []struct {
+		fields []string
+		want   int
+	}{
+		{[]string{"X-Api-Key: A", "X-Api-Key: 1"}, http.StatusOK},
+		{[]string{"X-Api-Key: A", "X-Api-Key: 2"}, http.StatusTooManyRequests},
+		{[]string{"X-Api-Key: A"}, http.StatusTooManyRequests},
+	} {
+		a := s.send(t, "GET", "/key", nil, c.fields...)
+		if got := s.app.since(); a.StatusCode != c.want {
+			t.Errorf("%q: %s %s; want %d; the app got %q", c.fields, a.Status, a.body, c.want, got)
+		}
+	}
+}
+
 // A configuration that hides the client's URI denies all requests, and passes none.
 func TestEnvoyHidesTheURI(t *testing.T) {
 	t.Parallel()
