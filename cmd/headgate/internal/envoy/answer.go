@@ -11,6 +11,7 @@ import (
 // answer fills resp by the decisions of w.
 func (l *Limiter) answer(w *work, req *Request, resp *Response) {
 	over, quotas, overQuotas := 0, 0, 0
+	wait, soonest := time.Duration(0), headgate.Never // until all limits, and until a quota, grant
 	tightest, least := -1, uint32(math.MaxUint32)
 	for i := range w.items {
 		it := &w.items[i]
@@ -30,20 +31,26 @@ func (l *Limiter) answer(w *work, req *Request, resp *Response) {
 		case s.Code != OverLimit:
 		case quota:
 			overQuotas++
+			soonest = min(soonest, it.wait(s.Reset))
 		default:
 			over++
+			wait = max(wait, it.wait(s.Reset))
 			tightest, least = i, 0
 		}
 	}
 	resp.Code = OK
-	if over > 0 || quotas > 0 && overQuotas == quotas {
+	if quotas > 0 && overQuotas == quotas { // quotas deny only together
+		wait = max(wait, soonest)
+		resp.Code = OverLimit
+	}
+	if over > 0 {
 		resp.Code = OverLimit
 	}
 	if l.options.LimitHeader != "" && tightest >= 0 {
 		l.headers(&resp.Statuses[tightest], resp)
 	}
-	if l.options.RetryAfter && resp.Code == OverLimit {
-		resp.Headers = append(resp.Headers, Header{"Retry-After", seconds(longest(resp.Statuses))})
+	if l.options.RetryAfter && resp.Code == OverLimit && wait != headgate.Never {
+		resp.Headers = append(resp.Headers, Header{"Retry-After", seconds(wait)})
 	}
 	if resp.Code == OverLimit && l.options.ShadowMode {
 		resp.Code = OK
@@ -64,14 +71,12 @@ func (l *Limiter) headers(s *Status, resp *Response) {
 
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
 
-// longest returns the longest wait of the descriptors that are over their limit.
-func longest(statuses []Status) (wait time.Duration) {
-	for i := range statuses {
-		if s := &statuses[i]; s.Code == OverLimit {
-			wait = max(wait, s.Reset)
-		}
+// wait returns reset, or [headgate.Never] if the hits of it do not fit into an unused limit.
+func (it *item) wait(reset time.Duration) time.Duration {
+	if it.rule.most == 0 || it.hits > uint64(it.rule.most) && !it.overdraws {
+		return headgate.Never
 	}
-	return wait
+	return reset
 }
 
 // status is the answer for it, which it also counts.

@@ -34,7 +34,7 @@ type Options struct {
 	RemainingHeader string
 	ResetHeader     string
 
-	// RetryAfter adds Retry-After to denials: the longest wait of the denied descriptors.
+	// RetryAfter adds Retry-After to denials that end: when no descriptor denies any more.
 	RetryAfter bool
 }
 

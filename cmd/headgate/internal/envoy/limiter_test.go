@@ -240,6 +240,48 @@ descriptors:
 	})
 }
 
+// Quotas deny only together, so the first of them that has tokens again ends the denial. If a
+// descriptor denies whatever the wait, there is none.
+func TestRetryAfterOfQuotas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, Options{RetryAfter: true}, `
+domain: d
+descriptors:
+  - {key: day, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}
+  - {key: hour, quota_mode: true, rate_limit: {unit: hour, requests_per_unit: 1}}
+  - {key: blocked, quota_mode: true, rate_limit: {unit: hour, requests_per_unit: 0}}
+  - {key: minute, rate_limit: {unit: minute, requests_per_unit: 1}}
+  - {key: bucket, limit: 2/20m}
+  - {key: owes, limit: 2/20m, charge_always: true}
+`)
+		day, hour, minute := desc("day=1"), desc("hour=1"), desc("minute=1")
+		f.want("ok: ok/0,ok/0,ok/0", day, hour, minute)
+		f.want("ok: ok/0", hits(3, desc("bucket=1"))) // which owes one
+		for _, c := range []struct {
+			want string
+			of   []Descriptor
+		}{
+			{"60", []Descriptor{day, desc("hour=2"), minute}},
+			{"3600", []Descriptor{day, desc("hour=1"), minute}},
+			{"3600", []Descriptor{day, desc("blocked=1"), hour}},
+			{"86400", []Descriptor{day, minute, desc("blocked=1")}},
+			{"", []Descriptor{minute, desc("blocked=1")}},
+			{"", []Descriptor{minute, hits(2, desc("minute=2"))}},
+			{"", []Descriptor{hits(3, desc("owes=1"))}},
+			{"1800", []Descriptor{hits(3, desc("bucket=1"))}},
+		} {
+			r := f.ask(c.of...)
+			got := ""
+			if len(r.Headers) > 0 {
+				got = r.Headers[0].Value
+			}
+			if r.Code != OverLimit || got != c.want {
+				t.Errorf("%v: %v, Retry-After %q; want %q", c.of, r.Code, got, c.want)
+			}
+		}
+	})
+}
+
 func TestAnswersShowTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, Options{LimitHeader: "L", RemainingHeader: "R", ResetHeader: "X"}, `
