@@ -24,32 +24,35 @@ type Options struct {
 }
 
 // interval is the time between comparisons. A change is loaded when two comparisons in a row find
-// the same contents, because a file that still changes may be half written.
+// the same contents, because a file that still changes may be half written. Files that change all
+// the time are loaded by the third comparison.
 const interval = time.Second
 
 // Watcher loads files again when they change.
 type Watcher struct {
 	o Options
 
-	mu     sync.Mutex
-	loaded string // the hash of the files that were last loaded, with success or not
+	mu      sync.Mutex
+	loaded  string // the hash of the files that were last loaded, with success or not
+	last    string // what the last comparison found
+	changes int    // how many comparisons in a row have found other files than those loaded
 }
 
 // New returns a Watcher, which does nothing before [Watcher.Run].
-func New(o Options) *Watcher { return &Watcher{o: o, loaded: o.Loaded} }
+func New(o Options) *Watcher { return &Watcher{o: o, loaded: o.Loaded, last: o.Loaded} }
 
 // Run compares the files, and serves requests, until ctx ends.
 func (w *Watcher) Run(ctx context.Context) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	for last := w.o.Loaded; ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.o.Requests:
 			_ = w.Reload() // which reports it
 		case <-tick.C:
-			last = w.compare(last)
+			w.compare()
 		}
 	}
 }
@@ -69,13 +72,17 @@ func (w *Watcher) load() error {
 }
 
 // compare loads the files if they differ from those loaded last, and have not changed since the
-// last comparison. So an error in files that do not change is reported once.
-func (w *Watcher) compare(last string) (now string) {
+// last comparison, or change all the time. So an error in files that do not change is reported once.
+func (w *Watcher) compare() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if now = w.o.Hash(); now != w.loaded && now == last {
-		w.loaded = now
+	now := w.o.Hash()
+	w.changes++
+	if now == w.loaded {
+		w.changes = 0
+	} else if now == w.last || w.changes == 3 {
+		w.loaded, w.changes = now, 0
 		_ = w.load() // which reports it
 	}
-	return now
+	w.last = now
 }

@@ -79,18 +79,18 @@ func TestChangeSettles(t *testing.T) {
 	})
 }
 
-// A file that changes all the time is loaded once it stays.
+// Files that change all the time are loaded by the third comparison. Files that are again as those
+// in use are not loaded.
 func TestChangesThatDoNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t)
 		time.Sleep(500 * ms)
-		for _, content := range []string{"b", "c", "d"} {
+		for _, content := range []string{"b", "c", "a", "d", "e", "f", "g", "bad"} {
 			b.content.Store(content)
 			time.Sleep(time.Second)
 		}
-		b.content.Store("a")
 		time.Sleep(time.Minute)
-		b.want(t)
+		b.want(t, load{6 * time.Second, "f", nil}, load{9 * time.Second, "bad", b.fault})
 	})
 }
 
