@@ -2,6 +2,7 @@
 package regular
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -28,7 +29,9 @@ func Read(name string) ([]byte, error) {
 		err := errors.New("it is not a regular file")
 		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	b := bytes.NewBuffer(make([]byte, 0, min(info.Size(), maxSize)+bytes.MinRead))
+	_, err = b.ReadFrom(io.LimitReader(f, maxSize+1))
+	text := b.Bytes()
 	if len(text) > maxSize {
 		err := errors.New("it has more than 32 MiB")
 		return nil, &fs.PathError{Op: "read", Path: name, Err: err}

@@ -72,7 +72,8 @@ func (w *Watcher) load() error {
 }
 
 // compare loads the files if they differ from those loaded last, and have not changed since the
-// last comparison, or change all the time. So an error in files that do not change is reported once.
+// last comparison, or change all the time. So an error in files that do not change is reported
+// once.
 func (w *Watcher) compare() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
