@@ -162,8 +162,9 @@ func TestFilesAddUp(t *testing.T) {
 
 func TestFilesThatContradict(t *testing.T) {
 	at := tree(t, map[string]string{
-		"1.yaml": "store: memory\nlisten: {http: ':80'}\n" + oneRule,
-		"2.yaml": "listen:\n  http: ':80'\nstore: memory\n" + oneRule + "domains: [{domain: d}]\n",
+		"1.yaml": "store: memory\nlisten: {http: ':80', grpc: no}\n" + oneRule,
+		"2.yaml": "listen:\n  http: 80\n  grpc: ':81'\nstore: memory\n" + oneRule +
+			"domains: [{domain: d}]\n",
 		"3.yaml": "domain: d\n",
 	})
 	_, err := Load([]string{at}, Options{})
@@ -171,9 +172,12 @@ func TestFilesThatContradict(t *testing.T) {
 		t.Fatal("no error")
 	}
 	got := strings.ReplaceAll(err.Error(), at+"/", "")
-	const want = `2.yaml:2: listen.http: is also given at 1.yaml:2; want it in one file
-2.yaml:3: store: is also given at 1.yaml:1; want it in one file
-2.yaml:4: rules[0].name: "a" is also the name of the rule at 1.yaml:3; want another
+	const want = `1.yaml:2: listen.grpc: "no" is not an address; want HOST:PORT, :PORT or off
+2.yaml:2: listen.http: is also given at 1.yaml:2; want it in one file
+2.yaml:2: listen.http: is the number 80; want text
+2.yaml:3: listen.grpc: is also given at 1.yaml:2; want it in one file
+2.yaml:4: store: is also given at 1.yaml:1; want it in one file
+2.yaml:5: rules[0].name: "a" is also the name of the rule at 1.yaml:3; want another
 3.yaml:1: duplicate domain 'd' in config file`
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -134,8 +134,9 @@ func setting[T any](
 	r *reader, name string, to *T, read func(n *yaml.Node, path string) T,
 ) field {
 	return field{name, func(n *yaml.Node, path string) {
+		once := r.once(n, path)
 		before := len(r.faults)
-		if v := read(n, path); len(r.faults) == before && r.once(n, path) {
+		if v := read(n, path); once && len(r.faults) == before {
 			*to = v
 		}
 	}}
