@@ -24,12 +24,17 @@ const (
 		"remove tls.cert and tls.key"
 	speaksHTTP1 mistake = "the client uses HTTP/1, but this listener is for gRPC: use HTTP/2 (in " +
 		"Envoy, http2_protocol_options of the cluster), or the address of --http"
+	speaksPROXY mistake = "the client sends the PROXY protocol, which this listener does not read: " +
+		"disable it in the load balancer"
 	speaksOther mistake = "the client uses neither HTTP/2 nor TLS, but this listener is for gRPC"
 	failsInTLS  mistake = "the TLS handshake failed: check the certificates and authorities of " +
 		"both sides, and that the client offers h2 (ALPN)"
 )
 
-var startOfHTTP1 = regexp.MustCompile(`^[A-Z]{3,}( |$)`)
+var (
+	startOfHTTP1 = regexp.MustCompile(`^[A-Z]{3,}( |$)`)
+	startOfPROXY = regexp.MustCompile(`^(PROXY( |$)|\r\n\r\n\x00)`) // of both versions
+)
 
 // mistakeInPreface returns the mistake of a client that sends b first.
 func mistakeInPreface(b []byte) mistake {
@@ -39,6 +44,8 @@ func mistakeInPreface(b []byte) mistake {
 		return ""
 	case b[0] == 0x16: // a record of a handshake
 		return speaksTLS
+	case startOfPROXY.Match(b):
+		return speaksPROXY
 	case startOfHTTP1.Match(b):
 		return speaksHTTP1
 	}
@@ -51,6 +58,8 @@ func mistakeInHandshake(err error) mistake {
 		switch mistakeInPreface(record.RecordHeader[:]) {
 		case "", speaksHTTP1:
 			return speaksPlainText
+		case speaksPROXY:
+			return speaksPROXY
 		case speaksOther:
 			return speaksOther
 		}
