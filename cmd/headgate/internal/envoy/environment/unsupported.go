@@ -49,9 +49,9 @@ var harmless = map[string][]string{
 var distinctive = []string{
 	"CONFIG_GRPC_XDS_", "EXPIRATION_JITTER_", "FORCE_START_", "GRPC_MAX_CONNECTION_",
 	"GRPC_SERVER_",
-	"HEALTHY_WITH_", "LIMIT_", "LOCAL_CACHE_SIZE_", "MERGE_DOMAIN_", "NEAR_LIMIT_", "QUOTA_MODE",
-	"REDIS_PERSECOND", "RESPONSE_DYNAMIC_", "RUNTIME_", "SHADOW_MODE", "STOP_CACHE_KEY_",
-	"USE_STATSD", "XDS_CLIENT_",
+	"HEALTHY_WITH_", "LIMIT_", "LOCAL_CACHE_SIZE_", "MEMCACHE_", "MERGE_DOMAIN_", "NEAR_LIMIT_",
+	"QUOTA_MODE", "REDIS_PERSECOND", "REDIS_PIPELINE_", "RESPONSE_DYNAMIC_", "RUNTIME_",
+	"SHADOW_MODE", "STOP_CACHE_KEY_", "USE_PROMETHEUS", "USE_STATSD", "XDS_CLIENT_",
 }
 
 // Ignored returns the sorted names of the variables that are set and that [Read] would read. If
