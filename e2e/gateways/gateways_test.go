@@ -106,6 +106,38 @@ func TestLimits(t *testing.T) {
 	})
 }
 
+// Of a field that a client sends twice, the first value is the key, so a second one is no new key.
+func TestFieldsSentTwice(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, g gateway) {
+		g.rules = `
+  - {name: key, match: {path: /key}, key: "header:X-Api-Key", limits: 1/h}
+  - {name: cookie, match: {path: /cookie}, key: "cookie:id", limits: 1/h}
+`
+		s := g.open(t, false)
+		for _, c := range []struct {
+			rule    string // which denies; "": none
+			path    string
+			headers []string
+		}{
+			{"", "/key", []string{"X-Api-Key: k"}},
+			{"key", "/key", []string{"X-Api-Key: k", "X-Api-Key: 1"}},
+			{"key", "/key", []string{"X-Api-Key: k", "X-Api-Key: 2", "X-Api-Key: 3"}},
+			{"", "/key", []string{"X-Api-Key: 1", "X-Api-Key: k"}},
+			{"", "/cookie", []string{"Cookie: a=x,y; id=k"}},
+			{"cookie", "/cookie", []string{"Cookie: id=k", "Cookie: 1"}},
+			{"cookie", "/cookie", []string{"Cookie: a=1; id=k", "Cookie: 2"}},
+		} {
+			a, what := s.send(t, "GET", c.path, nil, c.headers...), fmt.Sprint(c.headers)
+			if c.rule == "" {
+				passed(t, s, what, a, "GET "+c.path+" ")
+			} else {
+				denied(t, s, what, a, c.rule)
+			}
+		}
+	})
+}
+
 // The plan of an API key chooses the rule. Keys that are not in the map share the limit of the
 // address.
 func TestNginxPlans(t *testing.T) {
@@ -144,6 +176,10 @@ func TestServiceDownFailClosed(t *testing.T) {
 			a := s.send(t, "POST", "/login", strings.NewReader("user=x"))
 			if got := s.app.since(); a.StatusCode != g.down[i] || len(got) > 0 {
 				t.Errorf("mode %d: %s, want %d; the app got %q", m, a.Status, g.down[i], got)
+			}
+			if why := []string{"Headgate: connection refused", "Headgate: timeout"}[i]; g.logs &&
+				!strings.Contains(s.wrote.String(), why) {
+				t.Errorf("mode %d: the log does not have %q", m, why)
 			}
 			s.relay.set(t, up)
 			until(t, "headgate is asked again", func() bool {

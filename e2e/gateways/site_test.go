@@ -26,6 +26,7 @@ type gateway struct {
 	rules   string // added to those of the page
 	grpc    bool   // the gateway asks over gRPC
 	connect bool   // the gateway opens a connection for each question
+	logs    bool   // the configuration logs why headgate did not answer
 	// failOpen edits the configuration as the page says.
 	failOpen func(t *testing.T, files map[string]string)
 	timeout  [2]string // how the configuration waits for 1 s, and for 9 s
@@ -64,7 +65,7 @@ var gateways = map[string]gateway{
 		timeout: [2]string{"response_header_timeout 1s", "response_header_timeout 9s"},
 	},
 	"Apache": {
-		page: "apache.md", config: "apache.conf", connect: true,
+		page: "apache.md", config: "apache.conf", connect: true, logs: true,
 		command: []string{"apache2", "-d", ".", "-f", "apache.conf", "-DFOREGROUND"},
 		down:    []int{503, 503},
 		failOpen: func(t *testing.T, files map[string]string) {
@@ -160,6 +161,7 @@ type site struct {
 	app    *app
 	relay  *relay
 	client *http.Client
+	wrote  *output // by the gateway
 }
 
 // open starts all of a site, with the files of the page.
@@ -207,7 +209,7 @@ func (g gateway) openWith(t *testing.T, found map[string]string, args ...string)
 		found[name] = moved(text, "8000", address)
 	}
 	write(t, dir, found)
-	start(t, dir, g.command...)
+	s.wrote = start(t, dir, g.command...)
 	until(t, g.config+" listens", func() bool { return reachable(t, address) })
 	s.url = "http://" + address
 	return s
