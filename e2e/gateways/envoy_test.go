@@ -253,3 +253,21 @@ func TestDescriptorsBehindEnvoy(t *testing.T) {
 		t.Errorf("%s %v; the app got %d requests", a.Status, a.Header, got)
 	}
 }
+
+// With the page's lines for TLS, Envoy asks a Headgate with the certificate of that name, and no
+// other one.
+func TestEnvoyChecksTheCertificate(t *testing.T) {
+	t.Parallel()
+	cert, key := keyFiles(t)
+	for name, want := range map[string]int{"example.com": 200, "headgate.example.org": 503} {
+		found := files(t, "envoy.md")
+		transport := edit(t, found["tls"], "exact: headgate.example.com", "exact: "+name)
+		transport = edit(t, transport, "/etc/envoy/headgate-ca.pem", cert)
+		found["envoy.yaml"] = edit(t, found["envoy.yaml"], "  - name: headgate\n", "  - name: headgate\n"+transport)
+		found["headgate.yaml"] = "tls: {cert: " + cert + ", key: " + key + "}\n" + found["headgate.yaml"]
+		a := gateways["Envoy"].openWith(t, found).send(t, "GET", "/", nil)
+		if limited := a.Header.Get("Ratelimit") != ""; a.StatusCode != want || limited != (want == 200) {
+			t.Errorf("%s: %s %v; want %d", name, a.Status, a.Header, want)
+		}
+	}
+}
