@@ -48,3 +48,18 @@ func fromEnvironment(cmd *cobra.Command, names ...string) error {
 	})
 	return errors.Join(errs...)
 }
+
+// unknownVariables returns the variables whose names begin like those of flags of cmd. Kubernetes
+// sets some for a Service named headgate.
+func unknownVariables(cmd *cobra.Command) (names []string) {
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		flag, found := strings.CutPrefix(name, "HEADGATE_")
+		if found && name != keySecret && !strings.HasPrefix(flag, "SERVICE_") &&
+			!strings.HasPrefix(flag, "PORT") &&
+			cmd.Flags().Lookup(strings.ToLower(strings.ReplaceAll(flag, "_", "-"))) == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -139,6 +139,10 @@ func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command, args []string)
 				"--envoy-env", "variables", strings.Join(names, ", "))
 		}
 	}
+	if names := unknownVariables(cmd); len(names) > 0 {
+		f.o.Log.Warn("no flag has these variables: only ${NAME} in a file reads them",
+			"variables", strings.Join(names, ", "))
+	}
 	f.o.Version = version()
 	reload := hangups()
 	defer signal.Stop(reload)

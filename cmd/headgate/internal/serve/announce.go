@@ -11,7 +11,8 @@ func (s *server) announce() {
 	addresses := make(map[string]string)
 	for _, l := range s.listeners {
 		addresses[l.name] = l.on.Addr().String()
-		s.log.Info("listening", "listener", l.name, "address", l.on.Addr().String())
+		s.log.Info("listening", "listener", l.name, "address", l.on.Addr().String(),
+			"store", s.stores.name)
 	}
 	if s.o.HTTP == Off {
 		return
