@@ -44,6 +44,22 @@ func TestWarningOfForwarded(t *testing.T) {
 	}
 }
 
+// Requests of a gateway that does not send the URI get 400, with one line a minute.
+func TestNoURIIsLogged(t *testing.T) {
+	var log buffer
+	s := newTestServer(t, "rules: [{name: r, key: ip, limits: 9/h}]\n", &log)
+	for range 3 {
+		w := httptest.NewRecorder()
+		s.http().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/auth", nil))
+		if w.Code != http.StatusBadRequest {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	if n := strings.Count(log.String(), "has no X-Forwarded-Uri and gets 400"); n != 1 {
+		t.Errorf("%d lines:\n%s", n, log.String())
+	}
+}
+
 // The proxy believes a sender by its address in trust, also after a reload.
 func TestProxyBelievesTrust(t *testing.T) {
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -25,6 +25,14 @@ func (s *server) warnOfForwarded(
 	}
 }
 
+// noURI logs a request of a gateway that gets 400.
+func (s *server) noURI(r *http.Request) {
+	if s.sampled.due("no URI") {
+		s.log.Warn("a request to /auth has no X-Forwarded-Uri and gets 400; at most one a minute "+
+			"is logged", "sender", r.RemoteAddr)
+	}
+}
+
 // namesOther reports whether the X-Forwarded-For of r names another than its sender, which Envoy
 // adds.
 func namesOther(r *http.Request) bool {

@@ -126,7 +126,7 @@ func (s *server) build() error {
 		return err
 	}
 	s.origins.Store(&s.first.CORS)
-	s.auth = forwardauth.New(s.engine, s.client, s.pages)
+	s.auth = forwardauth.New(s.engine, s.client, s.pages, s.noURI)
 	s.buildEnvoy()
 	s.overrides.Follow(s.switchModes, s.forgetDenials) // after all that they use
 	s.registerStore()

@@ -17,19 +17,21 @@ import (
 )
 
 // New makes the handler of /auth and of all below it. The function client finds the address of the
-// client; see [rules.ClientAddress]. The function pages lets pages of other sites read a denial.
+// client; see [rules.ClientAddress]. The function pages lets pages of other sites read a denial, and
+// noURI gets requests without the field of the URI.
 // Nothing is read from the query or the body: a proxy may pass those of the client.
 func New(
 	e *rules.Engine, client func(*http.Request) netip.Addr,
-	pages func(http.Header, *http.Request),
+	pages func(http.Header, *http.Request), noURI func(*http.Request),
 ) http.Handler {
-	return &handler{engine: e, client: client, pages: pages}
+	return &handler{engine: e, client: client, pages: pages, noURI: noURI}
 }
 
 type handler struct {
 	engine *rules.Engine
 	client func(*http.Request) netip.Addr
 	pages  func(http.Header, *http.Request)
+	noURI  func(*http.Request)
 }
 
 const missingURI = "The request has no X-Forwarded-Uri and no X-Original-URI, so Headgate cannot " +
@@ -51,6 +53,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if rule == "" && originalURI(r) == "" { // it would match other rules, or none, and pass
+		h.noURI(r)
 		answer.Fail(w, http.StatusBadRequest, missingURI)
 		return
 	}

@@ -22,7 +22,7 @@ import (
 
 func newHandler(t *testing.T, store headgate.Store, list ...rules.Rule) http.Handler {
 	t.Helper()
-	return New(engine(t, store, list...), address(t), func(http.Header, *http.Request) {})
+	return New(engine(t, store, list...), address(t), func(http.Header, *http.Request) {}, func(*http.Request) {})
 }
 
 // ask sends a request with header fields, given as "Name: value".
