@@ -17,8 +17,8 @@ import (
 )
 
 // New makes the handler of /auth and of all below it. The function client finds the address of the
-// client; see [rules.ClientAddress]. The function pages lets pages of other sites read a denial, and
-// noURI gets requests without the field of the URI.
+// client; see [rules.ClientAddress]. The function pages lets pages of other sites read a denial,
+// and noURI gets requests without the field of the URI.
 // Nothing is read from the query or the body: a proxy may pass those of the client.
 func New(
 	e *rules.Engine, client func(*http.Request) netip.Addr,
