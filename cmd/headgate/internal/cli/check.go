@@ -75,7 +75,7 @@ func (q *query) command(
 		},
 	}
 	q.store.kept = true
-	q.target.flags(cmd)
+	q.flags(cmd)
 	cmd.Flags().BoolVar(&q.json, "json", false, "print JSON")
 	return cmd
 }

@@ -3,13 +3,13 @@ package console
 import (
 	"bytes"
 	"encoding/json"
-	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
 	"github.com/headgate/headgate/internal/problem"
 )
 
