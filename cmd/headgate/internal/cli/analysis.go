@@ -39,7 +39,7 @@ func (f *logFlags) analyse(cmd *cobra.Command, files []string, b *report.Build) 
 	if err == nil && page != nil {
 		err = f.finish(cmd, page, d)
 	}
-	return cmp.Or(err, lateError(traffic, f.reorder))
+	return cmp.Or(err, lateError(traffic, f.reorder), traffic.Unreadable())
 }
 
 // readOnce finds what is printed, which needs one reading of the logs.

@@ -22,6 +22,7 @@ const stdinName = "standard input"
 type logFlags struct {
 	by      string
 	format  string
+	fields  string
 	reorder time.Duration
 	top     int
 	report  reportFlag
@@ -35,7 +36,11 @@ func (f *logFlags) flags(cmd *cobra.Command, args []string) {
 		"limit by `PARTS`: ip, path, method, host, header:NAME, or several of them joined by "+
 			"commas; all: all requests together")
 	flags.StringVar(&f.format, "format", "auto",
-		"read logs in `FORMAT`: auto, combined, common or json")
+		"read logs in `FORMAT`: "+replay.FormatNames()+
+			", or what log_format of nginx says, such as '$remote_addr [$time_local] \"$request\"'")
+	flags.StringVar(&f.fields, "field", "",
+		"read fields from `NAMES` of members, variables or columns: client=NAME,time=NAME; also "+
+			"method, path, request, status and host")
 	flags.DurationVar(&f.reorder, "reorder", replay.DefaultReorder,
 		"reorder lines that are up to `TIME` late")
 	flags.IntVar(&f.top, "top", replay.DefaultTop, "list the `N` keys that were denied most")
@@ -49,6 +54,9 @@ func (f *logFlags) reading(cmd *cobra.Command) (c replay.Reading, err error) {
 		return c, err
 	}
 	if c.Format, err = replay.ParseFormat(f.format); err != nil {
+		return c, err
+	}
+	if c.Names, err = replay.ParseNames(f.fields); err != nil {
 		return c, err
 	}
 	if f.reorder < 0 {
@@ -66,6 +74,9 @@ func (f *logFlags) readingFlags() []string {
 	flags := []string{"--by", f.by}
 	if f.format != "auto" {
 		flags = append(flags, "--format", f.format)
+	}
+	if f.fields != "" {
+		flags = append(flags, "--field", f.fields)
 	}
 	if f.reorder != replay.DefaultReorder {
 		flags = append(flags, "--reorder", short(f.reorder))

@@ -81,7 +81,7 @@ func (f *replayFlags) compare(cmd *cobra.Command, files []string) error {
 	if err := cmp.Or(err, out.Flush()); err != nil && !readerClosed(err) {
 		return err
 	}
-	if err := lateError(&r.Traffic, f.reorder); err != nil {
+	if err := cmp.Or(lateError(&r.Traffic, f.reorder), r.Unreadable()); err != nil {
 		return err
 	}
 	switch {

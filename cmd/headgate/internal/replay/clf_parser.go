@@ -12,42 +12,34 @@ import "bytes"
 // possible, if By needs it.
 type clfParser struct {
 	wanted
-	format Format
+	common bool
 	times  timestamps
-	seen   bool
 }
-
-func (p *clfParser) known() bool { return p.seen }
 
 func (p *clfParser) parse(line []byte, e *entry) string {
 	from, to, at := p.time(line)
 	if to == 0 {
-		return "not in the " + p.name() + " format"
+		return "not in the combined or common format"
 	}
-	p.seen = true
 	e.at = at
-	e.host, e.addr = client(line[:from])
+	if e.host, e.addr = client(line[:from]); p.client && e.addr == nil {
+		return whyNoFront
+	}
 	if !p.request && !p.status && len(p.headers) == 0 {
 		return ""
 	}
 	request, rest := requestField(line[to:])
 	if p.request {
 		e.method, e.target = requestLine(request)
+		e.odd = request != nil && e.method == nil
 	}
 	if p.status && beginsStatus(rest) {
 		e.status, _ = word(rest[1:])
 	}
-	if len(p.headers) > 0 && p.format != Common {
+	if len(p.headers) > 0 && !p.common {
 		p.readHeaders(rest, e)
 	}
 	return ""
-}
-
-func (p *clfParser) name() string {
-	if p.format == Common {
-		return "common"
-	}
-	return "combined or common"
 }
 
 // time finds the first bracket that holds a time. The line before it ends at
@@ -72,29 +64,64 @@ func (p *clfParser) time(line []byte) (from, to int, at int64) {
 	}
 }
 
-// client splits the part before the time: an optional virtual host, the client, its identity,
-// which is a dash on all servers in use, and a user name, which may hold spaces.
+// client finds the client in the part before the time: the first address before a dash, which is
+// the identity on all servers in use, or else the last address. The user name may hold anything. A
+// name is a client only before a dash and a user; a virtual host may come before both.
 func client(b []byte) (host, addr []byte) {
 	first, rest := word(b)
-	if bytes.Equal(rest, []byte("- -")) {
+	if string(rest) == "- -" && isPlain(first) {
 		return nil, first
 	}
-	second, rest := word(rest)
-	for len(first) > 0 && first[len(first)-1] == ',' {
-		// A list of addresses: only the last was added by a server.
-		first = second
-		second, rest = word(rest)
+	var words [3][]byte
+	n := 0
+	for more := rest; ; n++ {
+		if n < len(words) {
+			words[n] = first
+		}
+		if a := bytes.Trim(first, `"',`); isAddress(a) {
+			addr, host = a, nil
+			if n == 1 && len(words[0]) > 0 && words[0][len(words[0])-1] != ',' {
+				host = words[0]
+			}
+			if len(more) > 0 && more[0] == '-' && (len(more) == 1 || more[1] == ' ') {
+				return host, addr
+			}
+		}
+		if len(more) == 0 {
+			break
+		}
+		first, more = word(more)
 	}
-	if len(second) == 0 || second[0] == '-' && len(second) == 1 {
-		return nil, first
+	switch a := bytes.Trim(words[0], `"',`); {
+	case n == 2 && isAddress(a):
+		return nil, a // before an identity and a user
+	case addr != nil:
+		return host, addr
+	case n >= 2 && isDash(words[1]) && isPlain(words[0]):
+		return nil, words[0]
+	case n >= 3 && isDash(words[2]) && isPlain(words[1]):
+		return words[0], words[1]
 	}
-	third, rest := word(rest)
-	if len(rest) > 0 && len(third) == 1 && third[0] == '-' ||
-		isAddress(second) && !isAddress(first) {
-		return first, second
-	}
-	return nil, first
+	return nil, nil
 }
+
+// isPlain reports whether b looks like an IPv4 address or the name of a host.
+func isPlain(b []byte) bool {
+	dots, letter := 0, false
+	for _, c := range b {
+		switch {
+		case 'a' <= c|0x20 && c|0x20 <= 'z':
+			letter = true
+		case c == '.':
+			dots++
+		case !isDigit(c) && c != '-' && c != '_' && (c != ':' || !letter):
+			return false
+		}
+	}
+	return letter || dots == 3
+}
+
+func isDash(b []byte) bool { return len(b) == 1 && b[0] == '-' }
 
 // word cuts b at its first space.
 func word(b []byte) (first, rest []byte) {

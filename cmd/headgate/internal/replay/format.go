@@ -1,7 +1,7 @@
 package replay
 
 import (
-	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/headgate/headgate"
@@ -17,76 +17,111 @@ type entry struct {
 	status  []byte // of the response
 	host    []byte
 	headers [][]byte // in the order of wanted.headers
+	odd     bool     // the line has a request, which is not one of HTTP
+	stamp   []byte   // the time that a shipper has added, for lines without one
 }
 
-func (e *entry) clear() {
+func (e *entry) clear(stamp []byte) {
 	clear(e.headers)
-	*e = entry{headers: e.headers}
+	*e = entry{headers: e.headers, stamp: stamp}
 }
 
 // wanted are the fields that a parser must find, in addition to the time.
 type wanted struct {
+	client  bool
 	request bool // method or target
 	status  bool
 	headers []string // canonical by headerName
+	names   Names
 }
 
 // A parser reads the lines of one format.
 type parser interface {
 	// parse reads line into e, which is empty. It returns "", or the reason why the line
-	// cannot be used. Such a line may still be in the format: see known.
+	// cannot be used.
 	parse(line []byte, e *entry) (why string)
-	// known reports whether a line that was read proves that the log is in the format.
-	known() bool
 }
 
-// Format is the format of the lines of a log.
-type Format uint8
+// Format is the format of the lines of a log. The zero value is that of each line, if it is one
+// of [FormatNames].
+type Format struct {
+	name   string
+	layout string // in the notation of nginx's log_format; $_ is of no interest
+}
 
-// The formats.
-const (
-	Guess    Format = iota // detected for each log, by its first line that can be read
-	Combined               // the default of nginx, and of most Apache servers
-	Common                 // the Common Log Format: Combined without referer and user agent
-	JSON                   // one JSON object a line, under the field names in use
-)
+const guessed = "auto"
 
-const formatNames = "auto, combined, common or json"
+// formats are the known formats, in the order in which a line is tried.
+var formats = []Format{
+	{"json", ""},
+	{"haproxy", `$client [$time] $_ $_ $_ $status $_ $_ $_ $_ $_ $_"$request"`},
+	{"uwsgi", `[pid: $_] $client ($_) {$_} [$time] $method $path => `},
+	{"combined", ""},
+	{"common", ""},
+	{"s3", `$_ $_ [$time] $client $_ $_ $_ $_ "$request" $status `},
+	{"istio", `[$time] "$method $path $_" $status $_ $_ $_ "$_" $_ $_ $_ $_ ` +
+		`"$_" "$user_agent" "$_" "$authority" "$_" $_ $_ $_ $client `},
+	{"envoy", `[$time] "$method $path $_" $status $_ $_ $_ $_ $_ ` +
+		`"$x_forwarded_for" "$user_agent" "$_" "$authority" "`},
+	{"npm", `[$time] $status - $method $_ $host "$path" [Client $client] $_"$user_agent" "$referer"`},
+	{"alb", `$_ $time $_ $client $_ $_ $_ $_ $status $_ $_ $_ "$request" "$user_agent"`},
+	{"elb", `$time $_ $client $_ $_ $_ $_ $status $_ $_ $_ "$request" "$user_agent"`},
+	{"gin", `[GIN] $date - $time | $status | $_ | $client | $method "$path"`},
+	{"squid", `$time $_ $client $_/$status $_ $method $url `},
+	{"ltsv", ""},
+	{"logfmt", ""},
+	{"w3c", ""},
+}
 
-var formats = [...]string{"auto", "combined", "common", "json"}
-
-// ParseFormat reads the name of a format: auto, combined, common or json.
-func ParseFormat(name string) (Format, error) {
-	for i, n := range formats {
-		if strings.EqualFold(n, name) {
-			return Format(i), nil
-		}
+// FormatNames are the names that [ParseFormat] knows.
+func FormatNames() string {
+	names := []string{guessed}
+	for _, f := range formats {
+		names = append(names, f.name)
 	}
-	return Guess, &headgate.InvalidError{Field: "format", Value: quoted(name), Want: formatNames}
+	return strings.Join(names, ", ")
 }
 
-// String returns the name that [ParseFormat] reads.
+// ParseFormat reads the name of a format, or a format in the notation of nginx's log_format.
+func ParseFormat(text string) (Format, error) {
+	i := slices.IndexFunc(formats, func(f Format) bool { return strings.EqualFold(f.name, text) })
+	switch {
+	case strings.EqualFold(text, guessed):
+		return Format{}, nil
+	case i >= 0:
+		return formats[i], nil
+	case isLayout(text):
+		return Format{text, text}, nil
+	}
+	return Format{}, &headgate.InvalidError{
+		Field: "format", Value: quoted(text),
+		Want: FormatNames() + ", or a log_format of nginx, such as '$remote_addr [$time_local]'",
+	}
+}
+
+// String returns the text that [ParseFormat] reads.
 func (f Format) String() string {
-	if int(f) < len(formats) {
-		return formats[f]
+	if f.name == "" {
+		return guessed
 	}
-	return "unknown"
+	return f.name
 }
 
 // MarshalText returns the name of f.
 func (f Format) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 func newParser(f Format, w wanted) parser {
-	if f == JSON {
-		return &jsonParser{wanted: w}
+	switch f.name {
+	case "json":
+		return &jsonParser{collector: collector{wanted: w}}
+	case "combined", "common":
+		return &clfParser{wanted: w, common: f.name == "common"}
+	case "ltsv":
+		return &pairParser{collector: collector{wanted: w}, after: ':', between: '\t'}
+	case "logfmt":
+		return &pairParser{collector: collector{wanted: w}, after: '=', between: ' '}
+	case "w3c":
+		return &w3cParser{wanted: w}
 	}
-	return &clfParser{wanted: w, format: f}
-}
-
-// guess returns the only format that line can be in.
-func guess(line []byte) Format {
-	if bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte{'{'}) {
-		return JSON
-	}
-	return Combined
+	return newLayout(f, w)
 }

@@ -37,7 +37,7 @@ func TestJSON(t *testing.T) {
 		{"text", `hello`, "not a JSON object"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := newParser(JSON, everything)
+			p := newParser(Format{name: "json"}, everything)
 			for range 2 { // the second time from memory
 				e := newEntry()
 				got := p.parse([]byte(c.line), e)
@@ -63,11 +63,11 @@ func TestJSONForgets(t *testing.T) {
 		`{"ts":1765962181,"headers":{"a":1,"host":"x.org","referer":"r"},"referer":"no","ip":"198.18.0.1"}`,
 		`{"ts":1765962181,"ip":"198.18.0.1","path":"/a"}`,
 	}
-	p := newParser(JSON, everything)
+	p := newParser(Format{name: "json"}, everything)
 	for _, line := range lines {
 		e, alone := newEntry(), newEntry()
 		why := p.parse([]byte(line), e)
-		whyAlone := newParser(JSON, everything).parse([]byte(line), alone)
+		whyAlone := newParser(Format{name: "json"}, everything).parse([]byte(line), alone)
 		if why != whyAlone || told(e) != told(alone) {
 			t.Errorf("%s is %s %s after other lines, alone %s %s", line, told(e), why, told(alone), whyAlone)
 		}
@@ -96,7 +96,7 @@ func FuzzJSONWritten(f *testing.F) {
 			return // other held the text that was cut at
 		}
 		e := newEntry()
-		if why := newParser(JSON, everything).parse([]byte(object), e); why != "" {
+		if why := newParser(Format{name: "json"}, everything).parse([]byte(object), e); why != "" {
 			t.Fatalf("%s: %s", object, why)
 		}
 		if want := "1|" + addr + "||" + target + "|||" + agent; told(e) != want {
@@ -108,12 +108,12 @@ func FuzzJSONWritten(f *testing.F) {
 func FuzzJSONLine(f *testing.F) {
 	f.Add([]byte(`{"ts":1765962181,"request":{"client_ip":"198.18.0.1","headers":{"User-Agent":["a\u00e4\\"]}},"x":[{}]}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		parseAnything(t, JSON, line)
+		parseAnything(t, Format{name: "json"}, line)
 		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] != '{' || !json.Valid(line) || bytes.ContainsAny(line, "\n\t\r") {
 			return
 		}
 		e := newEntry()
-		if why := newParser(JSON, everything).parse(line, e); strings.HasPrefix(why, "not ") {
+		if why := newParser(Format{name: "json"}, everything).parse(line, e); strings.HasPrefix(why, "not ") {
 			t.Errorf("%q is JSON, but: %s", line, why)
 		}
 	})

@@ -106,7 +106,11 @@ func (b By) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 func (b By) wanted() (w wanted) {
 	for _, p := range b.parts {
 		switch p.kind {
-		case byPath, byMethod, byRequest:
+		case byIP:
+			w.client = true
+		case byRequest:
+			w.client, w.request = true, true
+		case byPath, byMethod:
 			w.request = true
 		case byHeader:
 			w.headers = append(w.headers, headerName(p.header))
@@ -135,7 +139,7 @@ func (k *keyer) make(e *entry) (key []byte, why string) {
 			b = k.part(p.kind, e)
 		}
 		if len(b) == 0 {
-			return nil, p.missing()
+			return nil, p.missing(e)
 		}
 		if len(k.by.parts) == 1 {
 			return b, ""
@@ -167,15 +171,22 @@ func (k *keyer) part(kind kind, e *entry) []byte {
 
 var allKey = []byte("all")
 
-func (p part) missing() string {
-	switch p.kind {
-	case byIP:
-		return "no client address"
-	case byRequest:
-		return "no address of a client, or no request"
+func (p part) missing(e *entry) string {
+	switch {
+	case p.kind != byIP && p.kind != byRequest:
+		return "no " + p.String()
+	case p.kind == byIP || !isAddress(e.addr):
+		return whyNoClient
+	case e.odd:
+		return whyNoRequest
 	}
-	return "no " + p.String()
+	return whyNoMethod
 }
+
+const (
+	whyNoRequest = "no request"
+	whyNoMethod  = "no request that can be read"
+)
 
 func appendEscaped(to, b []byte) []byte {
 	for _, c := range b {
@@ -212,6 +223,9 @@ func readAddress(b []byte) (netip.Addr, bool) {
 		return a.Addr(), err == nil
 	}
 	a, err := netip.ParseAddr(s)
+	if err != nil {
+		a, err = netip.ParseAddr(string(withoutPort(b))) // of IPv6, as HAProxy writes it
+	}
 	return a, err == nil
 }
 
@@ -227,7 +241,7 @@ func (k *keyer) network(a netip.Addr) []byte {
 
 // isAddress reports whether b is an IP address, with or without a port.
 func isAddress(b []byte) bool {
-	if len(b) == 0 || !isDigit(b[len(b)-1]) && bytes.IndexByte(b, ':') < 0 {
+	if len(b) < 2 || !isDigit(b[len(b)-1]) && bytes.IndexByte(b, ':') < 0 {
 		return false
 	}
 	_, ok := readAddress(b)

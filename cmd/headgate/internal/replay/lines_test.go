@@ -96,6 +96,9 @@ func zip(text string) string {
 	return b.String()
 }
 
+// bzipped is what bzip2 -1 makes of two lines.
+const bzipped = "\x42\x5a\x68\x31\x31\x41\x59\x26\x53\x59\x3c\x85\x41\x12\x00\x00\x01\x41\x00\x00\x10\x30\x00\x20\x00\x30\xcc\x0c\x7a\x82\x71\x77\x24\x53\x85\x09\x03\xc8\x54\x11\x20"
+
 func TestStored(t *testing.T) {
 	damaged := []byte(zip("a\nb\n"))
 	damaged[len(damaged)-5] ^= 1
@@ -112,10 +115,16 @@ func TestStored(t *testing.T) {
 		{"something after it", zip("a\n") + "hello, this is no gzip", "a", "followed by something else"},
 		{"a little after it", zip("a\n") + "hi", "a", "followed by something else"},
 		{"one byte after it", zip("a\n") + "\n", "a", "followed by something else"},
-		{"zstd", "\x28\xb5\x2f\xfd\x04\x00", "", "is zstd; decompress it first"},
-		{"bzip2", "BZh91AY&SY", "", "is bzip2; decompress it first"},
-		{"xz", "\xfd7zXZ\x00\x00\x04", "", "is xz; decompress it first"},
-		{"zip", "PK\x03\x04\x14\x00", "", "is zip; decompress it first"},
+		{"zstd", "\x28\xb5\x2f\xfd\x04\x00", "", "is zstd; type zstdcat FILE | headgate replay ..."},
+		{"bzip2", bzipped, "a b", ""},
+		{"bzip2 of two streams", bzipped + bzipped, "a b a b", ""},
+		{"bzip2, cut off", bzipped[:30], "", "cut off"},
+		{"a host's name", "BZh9 x", "BZh9 x", ""},
+		{"UTF-16", "\xff\xfea\x00", "", "is UTF-16; type iconv -f UTF-16 -t UTF-8 FILE"},
+		{"tar", strings.Repeat("x", 257) + "ustar\x00", "", "is tar; type tar -xOf FILE"},
+		{"tar in gzip", zip(strings.Repeat("x", 257) + "ustar\x00"), "", "is tar"},
+		{"xz", "\xfd7zXZ\x00\x00\x04", "", "is xz; type xzcat FILE"},
+		{"zip", "PK\x03\x04\x14\x00", "", "is zip; type unzip -p FILE"},
 		{"damaged", string(damaged), "a b", "checksum"},
 	} {
 		got, err := readLines(newStored(strings.NewReader(c.stored)))

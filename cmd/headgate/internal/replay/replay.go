@@ -36,9 +36,11 @@ type Reading struct {
 	// By makes the key of each request.
 	By By
 
-	// Format is the format of all logs. Default: detected for each log from its first line
-	// that can be read.
+	// Format is the format of all logs. Default: detected for each line.
 	Format Format
+
+	// Names are the names of the members of JSON, and of others. Default: those in use.
+	Names Names
 
 	// Reorder is how late a line may come and still be sorted by its time. A line that comes
 	// later is decided at a time later than its own, and counted as late. At most a million

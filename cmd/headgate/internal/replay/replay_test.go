@@ -50,7 +50,7 @@ func TestReport(t *testing.T) {
 		`"lines":10,"requests":5,"keys":2,"skipped":5,"skipped_reasons":[` +
 		`{"reason":"blank","lines":3,"file":"a","first_line":3},` +
 		`{"reason":"not a whole JSON object","lines":1,"file":"b","first_line":4},` +
-		`{"reason":"not in the combined or common format","lines":1,"file":"a","first_line":4}],"late":0,` +
+		`{"reason":"not in a known format","lines":1,"file":"a","first_line":4}],"unread":2,"late":0,` +
 		`"span":{"from":"2025-12-17T09:03:01Z","to":"2025-12-17T09:03:02Z"},"peak":{"at":"2025-12-17T09:03:01Z","requests":4},` +
 		`"limits":[{"limit":"1/m","requests":5,"allowed":2,"denied":3,"keys":2,"denied_keys":1,"skipped":5,` +
 		`"top":[{"key":"198.18.0.1","requests":4,"denied":3,"share":1}]},` +
@@ -64,12 +64,12 @@ func TestReport(t *testing.T) {
 func TestSkips(t *testing.T) {
 	good := line("198.18.0.1", 1)
 	for _, c := range []struct{ name, by, log, want string }{
-		{"no client", "ip", good + line("-", 2), "no client address"},
+		{"no client", "ip", good + line("-", 2), "no client address before the time"},
 		{"no header", "header:user-agent", good + `198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] "GET / HTTP/1.1" 200 5` + "\n", "no header:user-agent"},
 		{"no request", "path", good + `198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] "-" 408 0` + "\n", "no path"},
 		{"no request, method", "ip,method", good + `198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] "\x16\x03" 408 0` + "\n", "no method"},
 		{"too long", "ip", good + strings.Repeat("x", 2<<20), "longer than 1 MiB"},
-		{"before 1970", "ip", good + strings.Replace(good, "2025", "1969", 1), "not in the combined or common format"},
+		{"before 1970", "ip", good + strings.Replace(good, "2025", "1969", 1), "not in a known format"},
 	} {
 		report, err := replay.Run(t.Context(), config(t, c.by, "1/m"), logsOf(c.log)...)
 		if err != nil || report.Requests != 1 || report.Skipped != 1 || report.SkippedReasons[0].Reason != c.want {
@@ -81,12 +81,13 @@ func TestSkips(t *testing.T) {
 func TestNoReport(t *testing.T) {
 	png := "\x89PNG\r\n\x1a\n" + strings.Repeat("\x00\xff[\n", 1000)
 	for _, c := range []struct{ name, by, format, log, want string }{
-		{"picture", "ip", "auto", png, "a: no line is in a known log format (combined, common, JSON lines)"},
-		{"picture with a line like JSON", "ip", "auto", png + "{\n", "a: no line is in a known log format (combined, common, JSON lines)"},
-		{"one endless line", "ip", "auto", strings.Repeat("x", 3<<20), "a: no line is in a known log format (combined, common, JSON lines)"},
-		{"JSON of another kind", "ip", "auto", "\n{\"a\":1}\n", "a: no line is in a known log format (combined, common, JSON lines); line 2: no time that can be read"},
-		{"W3C of IIS", "ip", "auto", "#Fields: date time c-ip\n2025-12-17 09:03:01 1.2.3.4\n", "a: no line is in a known log format (combined, common, JSON lines)"},
-		{"another format", "ip", "json", line("198.18.0.1", 1), "a: no line is in the json format; line 1: not a JSON object"},
+		{"picture", "ip", "auto", png, "a: no line is in a known log format; line 1 is not text"},
+		{"picture with a line like JSON", "ip", "auto", png + "{\n", "a: no line is in a known log format; line 1 is not text"},
+		{"one endless line", "ip", "auto", strings.Repeat("x", 3<<20), "a: no line is in a known log format; line 1: longer than 1 MiB"},
+		{"JSON of another kind", "ip", "auto", "\n{\"a\":1}\n", "a: no line is in a known log format; line 2: no time that can be read; it has the members a; name those with the client and the time by --field client=NAME,time=NAME"},
+		{"a format of one's own", "ip", "auto", "200|x\n", `a: no line is in a known log format; line 1 begins "200|x"; describe the lines by --format '$remote_addr [$time_local] ...', see docs/replay.md`},
+		{"an array", "ip", "auto", "[\n{\"a\":1},\n", "a: no line is in a known log format; line 1 is not one JSON object; to make such lines, type jq -c . FILE, or jq -c .[] FILE for an array"},
+		{"another format", "ip", "json", line("198.18.0.1", 1), "a: no line is in the format json; line 1: not a JSON object; it begins \"198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] \\\"GET /\"; describe the lines by --format '$remote_addr [$time_local] ...', see docs/replay.md"},
 		{"header that is not logged", "header:x-api-key", "auto", "\n" + line("198.18.0.1", 1), "a: no line can be replayed; line 2: no header:x-api-key"},
 	} {
 		config := config(t, c.by, "1/m")

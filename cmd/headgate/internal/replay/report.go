@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -20,6 +21,7 @@ type Traffic struct {
 	Keys           int64  `json:"keys"`
 	Skipped        int64  `json:"skipped"`
 	SkippedReasons []Skip `json:"skipped_reasons"` // the most frequent first
+	Unread         int64  `json:"unread"`          // lines skipped because they could not be read
 	Late           int64  `json:"late"`            // requests decided later than recorded
 	Span           *Span  `json:"span"`            // nil without requests
 	Peak           *Peak  `json:"peak"`            // nil without requests
@@ -46,6 +48,49 @@ type Skip struct {
 	Lines     int64  `json:"lines"`
 	File      string `json:"file"`       // the first log with such a line,
 	FirstLine int64  `json:"first_line"` // and the first such line in it
+
+	help string // what that line has, and which option may help
+}
+
+// unread reports whether the lines may be requests that were not understood.
+func (k *Skip) unread() bool {
+	switch k.Reason {
+	case whyBlank, whyComment, whyNoRequest:
+		return false
+	case whyNoClient, whyNoMethod:
+		return true
+	}
+	return !strings.HasPrefix(k.Reason, "no ") || k.Reason == whyNoTime || k.Reason == whyNoFront
+}
+
+// text says where the first line is, and what would help.
+func (k *Skip) text() string {
+	switch {
+	case k.help == "":
+		return fmt.Sprintf("line %d: %s", k.FirstLine, k.Reason)
+	case k.Reason == whyUnknown:
+		return fmt.Sprintf("line %d %s", k.FirstLine, k.help)
+	}
+	return fmt.Sprintf("line %d: %s; it %s", k.FirstLine, k.Reason, k.help)
+}
+
+// Unreadable returns an error if so many lines could not be read that the report means nothing.
+func (r *Traffic) Unreadable() error {
+	lines := r.Lines
+	var first *Skip
+	for i, k := range r.SkippedReasons {
+		if k.Reason == whyBlank || k.Reason == whyComment {
+			lines -= k.Lines
+		}
+		if first == nil && k.unread() {
+			first = &r.SkippedReasons[i]
+		}
+	}
+	if first == nil || 100*r.Unread <= lines {
+		return nil
+	}
+	return fmt.Errorf("%d of %d lines could not be read: do not trust these numbers; %s: %s",
+		r.Unread, lines, first.File, first.text())
 }
 
 // Span is the time from the first request to the last.
@@ -131,6 +176,9 @@ func (t *count) traffic(by By, sources []*source) (Traffic, error) {
 	r.SkippedReasons = mergeSkips(sources)
 	for _, k := range r.SkippedReasons {
 		r.Skipped += k.Lines
+		if k.unread() {
+			r.Unread += k.Lines
+		}
 	}
 	if r.Requests > 0 {
 		r.Span = &Span{time.UnixMicro(t.from).UTC(), time.UnixMicro(t.to).UTC()}
@@ -144,9 +192,8 @@ func (t *count) traffic(by By, sources []*source) (Traffic, error) {
 // as if the limit was fine.
 func nothingUsed(skips []Skip) error {
 	for _, k := range skips {
-		if k.Reason != whyBlank {
-			return fmt.Errorf("%s: no line can be replayed; line %d: %s",
-				k.File, k.FirstLine, k.Reason)
+		if k.Reason != whyBlank && k.Reason != whyComment {
+			return fmt.Errorf("%s: no line can be replayed; %s", k.File, k.text())
 		}
 	}
 	return nil

@@ -20,9 +20,9 @@ type source struct {
 	index  int
 	lines  *lines
 	wanted wanted
-	tried  [JSON + 1]parser // while the format is not known
-	parser parser           // nil until it is
-	format Format
+	reader *reader
+	format Format // of the first request
+	known  bool   // there was one
 	entry  entry
 	keyer  keyer
 	names  *keyIDs
@@ -32,8 +32,6 @@ type source struct {
 	order  reorder
 	ended  bool
 	skips  map[string]*Skip
-	hint   string // why the first line in a guessed format of its own failed
-	binary bool   // a line was not text: any format found is chance
 }
 
 func newSource(log Log, c Reading, to sink, p *progress) *source {
@@ -41,7 +39,6 @@ func newSource(log Log, c Reading, to sink, p *progress) *source {
 		name:   log.Name,
 		lines:  newLines(newStored(counted{log.Reader, p})),
 		wanted: c.By.wanted(),
-		format: c.Format,
 		keyer:  keyer{by: c.By},
 		names:  to.names,
 		facets: to.facets,
@@ -60,6 +57,8 @@ func newSource(log Log, c Reading, to sink, p *progress) *source {
 			s.wanted.headers = append(s.wanted.headers, "useragent")
 		}
 	}
+	s.wanted.names = c.Names
+	s.reader = newReader(c.Format, s.wanted, 2)
 	s.entry.headers = make([][]byte, len(s.wanted.headers))
 	return s
 }
@@ -84,17 +83,19 @@ func (s *source) read() error {
 		return s.noLine(err)
 	}
 	if isBlank(line) {
-		s.skip(whyBlank)
+		s.skip(whyBlank, nil)
 		return nil
 	}
-	s.entry.clear()
-	if why := s.parse(line); why != "" {
-		s.skip(why)
+	if why := s.reader.parse(line, nil, &s.entry); why != "" {
+		s.skip(why, line)
 		return nil
+	}
+	if !s.known {
+		s.known, s.format = true, s.reader.used()
 	}
 	key, why := s.keyer.make(&s.entry)
 	if why != "" {
-		s.skip(why)
+		s.skip(why, line)
 		return nil
 	}
 	r := record{at: s.entry.at, line: s.lines.number, key: s.names.id(key)}
@@ -115,7 +116,7 @@ func (s *source) noLine(err error) error {
 		s.ended = true
 		return s.checkFormat()
 	case errors.Is(err, errTooLong):
-		s.skip(whyTooLong)
+		s.skip(whyTooLong, nil)
 		return nil
 	}
 	return err
@@ -125,52 +126,36 @@ func isBlank(line []byte) bool {
 	return len(line) == 0 || line[0] <= ' ' && len(bytes.TrimSpace(line)) == 0
 }
 
-// parse reads line in the format of the log, and detects the format first.
-func (s *source) parse(line []byte) (why string) {
-	if s.parser != nil {
-		return s.parser.parse(line, &s.entry)
-	}
-	f := s.format
-	if f == Guess {
-		f = guess(line)
-	}
-	p := s.tried[f]
-	if p == nil {
-		p = newParser(f, s.wanted)
-		s.tried[f] = p
-	}
-	why = p.parse(line, &s.entry)
-	s.binary = s.binary || bytes.IndexByte(line, 0) >= 0
-	if p.known() {
-		s.parser, s.format = p, f
-	} else if f != Combined && s.hint == "" {
-		s.hint = fmt.Sprintf("; line %d: %s", s.lines.number, why)
-	}
-	return why
-}
-
 // checkFormat returns an error for a log without a line in a known format.
 func (s *source) checkFormat() error {
-	unread, hint := s.lines.number, s.hint
-	if s.binary {
-		hint = ""
-	}
-	if blank := s.skips[whyBlank]; blank != nil {
-		unread -= blank.Lines
-	}
-	switch {
-	case s.parser != nil || unread == 0:
+	if s.known {
 		return nil
-	case s.format != Guess:
-		return fmt.Errorf("no line is in the %s format%s", s.format, hint)
 	}
-	return fmt.Errorf("no line is in a known log format (combined, common, JSON lines)%s", hint)
+	var first *Skip
+	for _, k := range s.skips {
+		if k.Reason != whyBlank && (first == nil || k.FirstLine < first.FirstLine) &&
+			(k.Reason != whyComment || first == nil) {
+			first = k
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	what := "a known log format"
+	if s.reader.format != (Format{}) {
+		what = "the format " + s.reader.format.String()
+	}
+	return fmt.Errorf("no line is in %s; %s", what, first.text())
 }
 
-func (s *source) skip(why string) {
+// skip counts a line.
+func (s *source) skip(why string, line []byte) {
 	k := s.skips[why]
 	if k == nil {
 		k = &Skip{Reason: why, File: s.name, FirstLine: s.lines.number}
+		if k.unread() {
+			k.help = help(line)
+		}
 		s.skips[why] = k
 	}
 	k.Lines++

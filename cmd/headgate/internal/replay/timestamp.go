@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"strconv"
 	"time"
 )
@@ -34,7 +35,7 @@ func (c *timestamps) read(b []byte) (at int64, ok bool) {
 
 // readTime reads the Common Log Format (17/Dec/2025:09:03:01 +0000), RFC 3339
 // with its relatives (a space for the T, a comma before the fraction, no zone for
-// UTC), and a number since the Unix epoch in s, ms, us or ns.
+// UTC), a number since the Unix epoch in s, ms, us or ns, and the times of mail and of C.
 func readTime(b []byte) (at int64, ok bool) {
 	s := stamp{rest: b}
 	switch {
@@ -46,6 +47,8 @@ func readTime(b []byte) (at int64, ok bool) {
 			return 0, false
 		}
 		s.rest = s.rest[1:]
+	case len(b) > 20 && (b[3] == ',' || b[3] == ' '):
+		return readNamedDay(b)
 	default:
 		return readEpoch(b)
 	}
@@ -130,6 +133,10 @@ func (s *stamp) zone() (east int) {
 	if len(s.rest) == 0 {
 		return 0
 	}
+	if zone := string(s.rest); zone == "UTC" || zone == "GMT" {
+		s.rest = nil
+		return 0
+	}
 	sign := s.rest[0]
 	s.rest = s.rest[1:]
 	if sign == 'Z' || sign == 'z' {
@@ -140,11 +147,25 @@ func (s *stamp) zone() (east int) {
 		s.rest = s.rest[1:]
 	}
 	minutes := s.number(2, 0)
+	s.rest = bytes.TrimSuffix(s.rest, []byte(" UTC")) // as Go prints it
 	s.bad = s.bad || sign != '+' && sign != '-' || hours > 23 || minutes > 59
 	if east = hours*3600 + minutes*60; sign == '-' {
 		east = -east
 	}
 	return east
+}
+
+// readNamedDay reads times that begin with the day of the week.
+func readNamedDay(b []byte) (at int64, ok bool) {
+	for _, layout := range []string{
+		"Mon, 02 Jan 2006 15:04:05 GMT", "Mon, 02 Jan 2006 15:04:05 UTC", time.RFC1123Z,
+		time.ANSIC, "Mon Jan _2 15:04:05 UTC 2006",
+	} {
+		if t, err := time.Parse(layout, string(b)); err == nil {
+			return t.UnixMicro(), true
+		}
+	}
+	return 0, false
 }
 
 // readEpoch reads seconds since the Unix epoch, exact to the microsecond. Numbers
