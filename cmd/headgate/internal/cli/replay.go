@@ -11,8 +11,10 @@ const replayHelp = `Run the requests of access logs against limits that are not 
 which keys would have been denied. Each request is decided at its time in the log. Several
 limits are compared side by side.
 
-Logs may be in the combined or common format or JSON lines, plain or gzip. The format of
-each is detected. Use - for standard input. If a log is piped in, FILE may be omitted.
+Logs may be plain, gzip or bzip2. The format of each line is detected, after what syslog,
+Kubernetes or Docker has written before it; docs/replay.md lists the formats. Describe another
+one by --format or --field. If over 1% of the lines cannot be read, the exit code is 3. Use -
+for standard input. If a log is piped in, FILE may be omitted.
 
 Files are merged by time and may be named in any order. A line is late if
 a line with a later time stands before it. Lines that are late by up to --reorder are sorted.
@@ -35,6 +37,8 @@ const replayExample = `  headgate replay --limit 60/m access.log access.log.1.gz
   headgate replay --limit 60/m --limit "10/s burst 50" --by ip,path access.log
   headgate replay --config new.yaml --against old.yaml access.log
   headgate replay --limit 5/15m --json access.log access.log.*.gz
+  headgate replay --limit 60/m --format '$remote_addr $msec "$request"' web.log
+  headgate replay --limit 60/m --field client=user.ip,time=when requests.jsonl
   kubectl logs deploy/web | headgate replay --limit 60/m`
 
 // replayFlags are the flags of replay as given.

@@ -45,7 +45,11 @@ func printLog(w io.Writer, r *replay.Traffic, width int) {
 	case r.Late > 0:
 		line("late", "%s out of order; see --reorder", count(r.Late, "line"))
 	}
-	line("skipped", "%s", count(r.Skipped, "line"))
+	warning := ""
+	if r.Unreadable() != nil {
+		warning = ": do not trust these numbers"
+	}
+	line("skipped", "%s%s", count(r.Skipped, "line"), warning)
 	for _, k := range r.SkippedReasons {
 		line("", "%s %s, first %s:%d",
 			thousands(k.Lines), printable(k.Reason), printable(k.File), k.FirstLine)

@@ -19,8 +19,8 @@ Limits are token buckets. For each period (--per), size finds the smallest n for
 each rate (--rate), it finds the smallest burst. All proposed limits have the same period: the
 period whose limits have the smallest product of burst and rate.
 
-Logs are read as by headgate replay: combined or common format or JSON lines, plain or
-gzip. Use - for standard input. If a log is piped in, FILE may be omitted. Files are merged
+Logs are read as by headgate replay. If over 1% of the lines cannot be read, the exit code is
+3. Use - for standard input. If a log is piped in, FILE may be omitted. Files are merged
 by time and may be named in any order. A line is late if a line with a later time stands
 before it. If over 1% of the lines are late by more than --reorder, the numbers are wrong, and
 the exit code is 3.

@@ -130,7 +130,7 @@ func (p *collector) set(m meaning, v []byte) {
 	}
 	switch m.field {
 	case fieldTime:
-		p.setTime(m.rank, bytes.Trim(v, "[]"))
+		p.setTime(m.rank, v)
 	case fieldAddr:
 		p.keep(&p.e.addr, fieldAddr, m.rank, lastOf(v))
 	case fieldPeer, fieldClient:
@@ -176,6 +176,9 @@ func (p *collector) better(f field, rank uint8) bool {
 
 // setTime keeps a time, or one of the two parts of one.
 func (p *collector) setTime(rank uint8, v []byte) {
+	if v[0] == '[' {
+		v = bytes.TrimSuffix(v[1:], []byte{']'})
+	}
 	if at, ok := p.times.read(v); ok {
 		if p.better(fieldTime, rank) {
 			p.e.at, p.timeText = at, v
@@ -183,9 +186,9 @@ func (p *collector) setTime(rank uint8, v []byte) {
 		return
 	}
 	switch {
-	case len(v) == 10 && (v[4] == '-' || v[4] == '/'):
+	case len(v) == len("2025-12-17") && (v[4] == '-' || v[4] == '/'):
 		p.date = v
-	case len(v) >= 8 && v[2] == ':' && v[5] == ':':
+	case len(v) >= len("09:03:01") && v[2] == ':' && v[5] == ':':
 		p.clock = v
 	}
 }

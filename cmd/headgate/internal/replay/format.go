@@ -64,6 +64,7 @@ var formats = []Format{
 	{"envoy", `[$time] "$method $path $_" $status $_ $_ $_ $_ $_ ` +
 		`"$x_forwarded_for" "$user_agent" "$_" "$authority" "`},
 	{"npm", `[$time] $status - $method $_ $host "$path" [Client $client] $_"$user_agent" "$referer"`},
+	{"npmplus", `[$time] $host $client $_ "$request" $status `},
 	{"alb", `$_ $time $_ $client $_ $_ $_ $_ $status $_ $_ $_ "$request" "$user_agent"`},
 	{"elb", `$time $_ $client $_ $_ $_ $_ $status $_ $_ $_ "$request" "$user_agent"`},
 	{"gin", `[GIN] $date - $time | $status | $_ | $client | $method "$path"`},

@@ -3,16 +3,24 @@ package replay
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// layoutParser reads lines of a format in the notation of nginx's log_format.
+// layoutParser reads lines of a format in the notation of nginx's log_format. In a line with tabs,
+// spaces of a format of a user are tabs.
 type layoutParser struct {
 	collector
 
+	spaces, tabs layout
+	known        bool // one of the table, of which the status must be one
+	why          string
+}
+
+// layout is variables, and the text after the last of them; the line may go on after that.
+type layout struct {
 	steps []step
-	tail  []byte // the text after the last variable; the line may go on after it
-	why   string
+	tail  []byte
 }
 
 // step is a variable, and the text before it.
@@ -35,32 +43,50 @@ func isLayout(text string) bool {
 }
 
 func newLayout(f Format, w wanted) *layoutParser {
-	p := &layoutParser{
-		collector: collector{wanted: w}, why: "not in the format " + f.name,
+	w.status = true
+	p := &layoutParser{collector: collector{wanted: w}, why: "not in the format " + f.name}
+	p.known = slices.Contains(formats, f)
+	p.spaces = p.layout(f.layout)
+	if p.tabs = p.spaces; !p.known {
+		p.tabs = p.layout(strings.ReplaceAll(f.layout, " ", "\t"))
 	}
+	return p
+}
+
+func (p *layoutParser) layout(text string) (l layout) {
 	end := 0
-	for _, at := range variables.FindAllStringIndex(f.layout, -1) {
-		name := strings.Trim(f.layout[at[0]:at[1]], "${}")
+	for _, at := range variables.FindAllStringIndex(text, -1) {
+		name := strings.Trim(text[at[0]:at[1]], "${}")
 		m := p.find(p.canonical([]byte(name)), atTop)
-		p.steps = append(p.steps, step{[]byte(f.layout[end:at[0]]), m})
+		l.steps = append(l.steps, step{[]byte(text[end:at[0]]), m})
 		end = at[1]
 	}
-	p.tail = []byte(f.layout[end:])
-	return p
+	l.tail = []byte(text[end:])
+	return l
 }
 
 func (p *layoutParser) parse(line []byte, e *entry) string {
 	p.begin(e)
-	rest, ok := bytes.CutPrefix(line, p.steps[0].before)
-	for i := 0; ok && i < len(p.steps); i++ {
-		next := p.tail
-		if i+1 < len(p.steps) {
-			next = p.steps[i+1].before
+	l := p.spaces
+	if bytes.IndexByte(line, '\t') >= 0 {
+		l = p.tabs
+	}
+	rest, ok := bytes.CutPrefix(line, l.steps[0].before)
+	for i := 0; ok && i < len(l.steps); i++ {
+		next := l.tail
+		if i+1 < len(l.steps) {
+			next = l.steps[i+1].before
 		}
 		var value []byte
 		value, rest, ok = untilText(rest, next)
-		if value = bytes.TrimSpace(value); ok && p.steps[i].meaning != nothing {
-			p.set(p.steps[i].meaning, value)
+		value = bytes.TrimSpace(value)
+		m := l.steps[i].meaning
+		if p.known && m.field == fieldStatus {
+			last := value[bytes.LastIndexByte(value, ' ')+1:] // after those of upstreams
+			ok = ok && (isStatus(last) || len(last) > 0 && last[0] == '-')
+		}
+		if ok && m != nothing {
+			p.set(m, value)
 		}
 	}
 	if !ok {
@@ -96,10 +122,10 @@ func untilText(b, text []byte) (value, rest []byte, ok bool) {
 	}
 }
 
-// w3cParser reads lines in the format that a #Fields line has named, with spaces or tabs.
+// w3cParser reads lines of the columns that a #Fields line has named.
 type w3cParser struct {
 	wanted
-	spaces, tabs *layoutParser // nil before the first #Fields line
+	columns *layoutParser // nil before the first #Fields line
 }
 
 var notWords = regexp.MustCompile(`\W`)
@@ -111,19 +137,15 @@ func (p *w3cParser) fields(names string) {
 		fields[i] = "$" + notWords.ReplaceAllString(name, "_")
 	}
 	if len(fields) > 0 {
-		p.spaces = newLayout(Format{"w3c", strings.Join(fields, " ")}, p.wanted)
-		p.tabs = newLayout(Format{"w3c", strings.Join(fields, "\t")}, p.wanted)
+		p.columns = newLayout(Format{"w3c", strings.Join(fields, " ")}, p.wanted)
 	}
 }
 
 func (p *w3cParser) parse(line []byte, e *entry) string {
-	switch {
-	case p.spaces == nil:
+	if p.columns == nil {
 		return "not in the format w3c: no line #Fields before it"
-	case bytes.IndexByte(line, '\t') >= 0:
-		return p.tabs.parse(line, e)
 	}
-	return p.spaces.parse(line, e)
+	return p.columns.parse(line, e)
 }
 
 // pairParser reads lines of names and values: LTSV and logfmt.

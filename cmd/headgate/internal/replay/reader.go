@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -23,6 +24,9 @@ const (
 	whyUnknown = "not in a known format"
 	whyNoFront = "no client address before the time"
 )
+
+// directive is the beginning of a line of a W3C log that is no request.
+var directive = regexp.MustCompile(`^#([A-Z][A-Za-z-]*):`)
 
 // newReader returns a reader. Lines in members of JSON are read up to a depth.
 func newReader(f Format, w wanted, depth int) *reader {
@@ -54,9 +58,9 @@ func newReader(f Format, w wanted, depth int) *reader {
 // parse reads line into e. stamp is the time of the line, if it has none of its own. It returns the
 // reason if the line cannot be used.
 func (r *reader) parse(line, stamp []byte, e *entry) string {
-	if len(line) > 0 && line[0] == '#' {
-		if names, ok := bytes.CutPrefix(line, []byte("#Fields:")); ok && r.w3c != nil {
-			r.w3c.fields(string(names))
+	if d := directive.FindSubmatch(line); d != nil {
+		if string(d[1]) == "Fields" && r.w3c != nil {
+			r.w3c.fields(string(line[len(d[0]):]))
 		}
 		return whyComment
 	}
@@ -106,16 +110,21 @@ func (r *reader) detect(line, rest, stamp []byte, e *entry) string {
 
 // try reads a line in one format.
 func (r *reader) try(i int, rest, stamp []byte, e *entry) string {
+	var before []byte
 	if _, ok := r.parsers[i].(*jsonParser); ok {
-		if object, before := jsonObject(rest); object != nil {
-			rest = object
-			if len(before) > 0 && len(stamp) == 0 {
-				stamp = before
-			}
+		if object, text := jsonObject(rest); object != nil {
+			rest, before = object, text
 		}
 	}
+	if len(stamp) == 0 {
+		stamp = before
+	}
 	e.clear(stamp)
-	return r.parsers[i].parse(rest, e)
+	why := r.parsers[i].parse(rest, e)
+	if why == "" && len(before) > 0 && e.method == nil && e.target == nil {
+		return "no request after the text" // that an application has logged
+	}
+	return why
 }
 
 // jsonObject returns the JSON object that a line ends with, and the time before it.

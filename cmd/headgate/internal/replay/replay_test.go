@@ -61,6 +61,30 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// Over one in a hundred lines that could not be read, without those that are blank, directives, or
+// of another kind than the key.
+func TestUnreadable(t *testing.T) {
+	good := strings.Repeat(line("198.18.0.1", 1), 99)
+	for _, c := range []struct {
+		name, by, log string
+		unread        bool
+	}{
+		{"one in a hundred", "ip", good + "x\n", false},
+		{"two", "ip", good + "x\ny\n", true},
+		{"without a client", "ip", good + strings.Repeat(line("-", 2), 2), true},
+		{"without a client, by path", "path", good + strings.Repeat(line("-", 2), 2), false},
+		{"blank, directives", "ip", good + "\n\n#Date: x\n#Fields: a\n", false},
+		{"a stack", "ip", good + "#0 /var\n#1 /var\n", true},
+		{"no request", "path", good + strings.Repeat(`198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] "-" 408 0`+"\n", 50), false},
+		{"another format by noon", "ip", good + strings.Repeat(`{"ts":1765962181,"ip":"198.18.0.1"}`+"\n", 50), false},
+	} {
+		report, err := replay.Run(t.Context(), config(t, c.by, "1/m"), logsOf(c.log)...)
+		if err != nil || (report.Unreadable() != nil) != c.unread {
+			t.Errorf("%s: %v %v; want unreadable: %v", c.name, err, report.Unreadable(), c.unread)
+		}
+	}
+}
+
 func TestSkips(t *testing.T) {
 	good := line("198.18.0.1", 1)
 	for _, c := range []struct{ name, by, log, want string }{

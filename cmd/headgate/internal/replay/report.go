@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -49,18 +48,8 @@ type Skip struct {
 	File      string `json:"file"`       // the first log with such a line,
 	FirstLine int64  `json:"first_line"` // and the first such line in it
 
-	help string // what that line has, and which option may help
-}
-
-// unread reports whether the lines may be requests that were not understood.
-func (k *Skip) unread() bool {
-	switch k.Reason {
-	case whyBlank, whyComment, whyNoRequest:
-		return false
-	case whyNoClient, whyNoMethod:
-		return true
-	}
-	return !strings.HasPrefix(k.Reason, "no ") || k.Reason == whyNoTime || k.Reason == whyNoFront
+	unread bool   // the lines may be requests that were not understood
+	help   string // what that line has, and which option may help
 }
 
 // text says where the first line is, and what would help.
@@ -82,7 +71,7 @@ func (r *Traffic) Unreadable() error {
 		if k.Reason == whyBlank || k.Reason == whyComment {
 			lines -= k.Lines
 		}
-		if first == nil && k.unread() {
+		if first == nil && k.unread {
 			first = &r.SkippedReasons[i]
 		}
 	}
@@ -176,7 +165,7 @@ func (t *count) traffic(by By, sources []*source) (Traffic, error) {
 	r.SkippedReasons = mergeSkips(sources)
 	for _, k := range r.SkippedReasons {
 		r.Skipped += k.Lines
-		if k.unread() {
+		if k.unread {
 			r.Unread += k.Lines
 		}
 	}

@@ -1,7 +1,9 @@
 package replay_test
 
 import (
+	"bytes"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -215,4 +217,92 @@ func TestShapes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a shipper writes before its lines changes nothing of a log.
+func TestShopDayShipped(t *testing.T) {
+	log, err := os.ReadFile(shopDay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, prefix := range []string{"", "2030-01-01T00:00:00.1Z stdout F ", "Dec 22 09:00:00 web1 nginx: ", "<190>1 2030-01-01T00:00:00Z w n 1 - - ", "2030-01-01T00:00:00.1+00:00 w n: ",
+		"web-1  | ", "web-7f nginx ", "[pod/web-7f/nginx] ", "2030-01-01T00:00:00.1Z ", "<134>2030-01-01T00:00:00Z w n[1]: ", "web-1  | Dec 22 09:00:00 10.0.0.5 nginx: "} {
+		var shipped strings.Builder
+		for line := range strings.Lines(string(log)) {
+			shipped.WriteString(prefix + line)
+		}
+		sized, err := replay.Size(t.Context(), replay.SizeConfig{Reading: usual}, replay.Log{Name: "a", Reader: strings.NewReader(shipped.String())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		needed, _ := sized.Needed()
+		if sized.Requests != 997 || sized.Keys != 93 || needed.String() != "47/h" {
+			t.Errorf("%d %q: %d requests of %d keys need %s; want 997, 93, 47/h", i, prefix, sized.Requests, sized.Keys, needed)
+		}
+	}
+}
+
+// What users describe themselves, plain and in what Docker writes.
+func TestOwnShapes(t *testing.T) {
+	all := truth()
+	for _, c := range []struct{ format, fields, line string }{
+		{`$status | [$time_local] | $remote_addr | "$request"`, "", `200 | [LOCAL] | ADDR | "GET PATH HTTP/1.1"`},
+		{`$remote_addr | $msec | "$request"`, "", `ADDR | SEC.000 | "GET PATH HTTP/1.1"`},
+		{`$request_time $upstream_response_time [$time_local] ${remote_addr} "$request"`, "", `0.001 0.1, 0.2 [LOCAL] ADDR "GET PATH HTTP/1.1"`},
+		{`$time_iso8601,$remote_addr,$request_method,$request_uri`, "", `ISO,ADDR,GET,PATH`},
+		{`$date $time $c_ip $uri`, "", "DATE\tCLOCK\tADDR\tPATH"},
+		{`"$http_x_forwarded_for" [$time_local] "$request"`, "", `"203.0.113.9, ADDR" [LOCAL] "GET PATH HTTP/1.1"`},
+		{`$when $who $what`, "time=when,client=who,path=what", `ISO ADDR PATH`},
+		{`$remote_addr | $msec | "$request"`, "", `{"log":"ADDR | SEC.000 | \"GET PATH HTTP/1.1\"\n","time":"2030-01-01T00:00:00Z"}`},
+		{`$remote_addr | "$request"`, "", `ISO stdout F ADDR | "GET PATH HTTP/1.1"`},
+		{"json", "client=user.ip,time=when,path=what", `{"ip":"10.0.0.1","user":{"ip":"ADDR"},"when":"ISO","path":"/no","what":"PATH"}`},
+		{"auto", "client=request.real,time=t", `{"ip":"10.0.0.1","time":1,"request":{"real":"ADDR","uri":"PATH"},"t":SEC}`},
+		{"auto", "client=a.b", `{"a.b":"ADDR","time":"ISO","uri":"PATH"}`},
+	} {
+		var log strings.Builder
+		for _, r := range all {
+			log.WriteString(r.in(c.line))
+		}
+		for by, key := range map[string]func(request) string{"ip": func(r request) string { return r.key }, "path": func(r request) string { return r.path }} {
+			config := config(t, by, "2/10s fixed-window")
+			var err, errNames error
+			config.Format, err = replay.ParseFormat(c.format)
+			config.Names, errNames = replay.ParseNames(c.fields)
+			if err != nil || errNames != nil {
+				t.Fatal(err, errNames)
+			}
+			report, err := replay.Run(t.Context(), config, replay.Log{Name: "a", Reader: strings.NewReader(log.String())})
+			keys, denied := granted(all, key)
+			if err != nil || report.Requests != int64(len(all)) || report.Keys != int64(len(keys)) || report.Limits[0].Denied != denied {
+				t.Errorf("%s %s by %s: %+v %v; want %d keys, %d denied", c.format, c.fields, by, report, err, len(keys), denied)
+			}
+		}
+	}
+	for _, format := range []string{"csv", "$remote_addr$time_local", "$", "${a"} {
+		if _, err := replay.ParseFormat(format); err == nil {
+			t.Errorf("%q is a format", format)
+		}
+	}
+}
+
+// Any bytes are lines that are requests, or skipped and counted.
+func FuzzLog(f *testing.F) {
+	for _, shape := range shapes {
+		f.Add([]byte(truth()[0].in(shape.line)), `$remote_addr [$time_local] "$request" $status`, "client=a.b,time=when")
+	}
+	f.Fuzz(func(t *testing.T, log []byte, format, names string) {
+		for _, forced := range []string{"auto", format} {
+			var err, errNames error
+			c := replay.Reading{By: replay.ByIP, Reorder: time.Minute}
+			c.Format, err = replay.ParseFormat(forced)
+			c.Names, errNames = replay.ParseNames(names)
+			if err != nil || errNames != nil {
+				continue
+			}
+			sized, err := replay.Size(t.Context(), replay.SizeConfig{Reading: c}, replay.Log{Name: "a", Reader: bytes.NewReader(log)})
+			if err == nil && sized.Lines != sized.Requests+sized.Skipped {
+				t.Errorf("%q: %d lines, %d requests, %d skipped", log, sized.Lines, sized.Requests, sized.Skipped)
+			}
+		}
+	})
 }

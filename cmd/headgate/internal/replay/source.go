@@ -83,11 +83,11 @@ func (s *source) read() error {
 		return s.noLine(err)
 	}
 	if isBlank(line) {
-		s.skip(whyBlank, nil)
+		s.skip(Skip{Reason: whyBlank})
 		return nil
 	}
 	if why := s.reader.parse(line, nil, &s.entry); why != "" {
-		s.skip(why, line)
+		s.skipLine(why, why != whyComment, line)
 		return nil
 	}
 	if !s.known {
@@ -95,7 +95,7 @@ func (s *source) read() error {
 	}
 	key, why := s.keyer.make(&s.entry)
 	if why != "" {
-		s.skip(why, line)
+		s.skipLine(why, why == whyNoClient || why == whyNoMethod, line)
 		return nil
 	}
 	r := record{at: s.entry.at, line: s.lines.number, key: s.names.id(key)}
@@ -116,7 +116,7 @@ func (s *source) noLine(err error) error {
 		s.ended = true
 		return s.checkFormat()
 	case errors.Is(err, errTooLong):
-		s.skip(whyTooLong, nil)
+		s.skip(Skip{Reason: whyTooLong, unread: true})
 		return nil
 	}
 	return err
@@ -133,8 +133,8 @@ func (s *source) checkFormat() error {
 	}
 	var first *Skip
 	for _, k := range s.skips {
-		if k.Reason != whyBlank && (first == nil || k.FirstLine < first.FirstLine) &&
-			(k.Reason != whyComment || first == nil) {
+		if k.Reason != whyBlank && (first == nil || first.Reason == whyComment ||
+			k.FirstLine < first.FirstLine && k.Reason != whyComment) {
 			first = k
 		}
 	}
@@ -148,15 +148,21 @@ func (s *source) checkFormat() error {
 	return fmt.Errorf("no line is in %s; %s", what, first.text())
 }
 
-// skip counts a line.
-func (s *source) skip(why string, line []byte) {
-	k := s.skips[why]
+// skipLine counts a line that is no request, or may be one.
+func (s *source) skipLine(why string, unread bool, line []byte) {
+	k := Skip{Reason: why, unread: unread}
+	if unread && s.skips[why] == nil {
+		k.help = help(line)
+	}
+	s.skip(k)
+}
+
+func (s *source) skip(first Skip) {
+	k := s.skips[first.Reason]
 	if k == nil {
-		k = &Skip{Reason: why, File: s.name, FirstLine: s.lines.number}
-		if k.unread() {
-			k.help = help(line)
-		}
-		s.skips[why] = k
+		first.File, first.FirstLine = s.name, s.lines.number
+		k = &first
+		s.skips[first.Reason] = k
 	}
 	k.Lines++
 }

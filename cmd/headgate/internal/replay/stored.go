@@ -83,5 +83,8 @@ func inWords(err error) error {
 	case errors.Is(err, gzip.ErrChecksum):
 		return errors.New("the compressed data is damaged: its checksum is wrong")
 	}
+	if _, ok := errors.AsType[bzip2.StructuralError](err); ok {
+		return errors.New("the compressed data is damaged or cut off")
+	}
 	return err
 }
