@@ -55,8 +55,8 @@ var members = []struct {
 	names string
 }{
 	{atTop, fieldTime, 0, "timestamp time ts timelocal timeiso8601 starttime startutc"},
-	{atTop, fieldTime, 1, "edgestarttimestamp datetime date datelocal msec startlocal eventtime timems " +
-		"timeunix timeunixnano t startedat createdat logtime epoch timestampms reqtimesec " +
+	{atTop, fieldTime, 1, "edgestarttimestamp datetime date datelocal msec startlocal eventtime " +
+		"timems timeunix timeunixnano t startedat createdat logtime epoch timestampms reqtimesec " +
 		"timegenerated realtimetimestamp"},
 	{atTop, fieldTime, 2, "requesttime requesttimeepoch requesttimestamp accessdate receivedat " +
 		"asctime edgeendtimestamp receivetimestamp"},

@@ -63,7 +63,8 @@ var formats = []Format{
 		`"$_" "$user_agent" "$_" "$authority" "$_" $_ $_ $_ $client `},
 	{"envoy", `[$time] "$method $path $_" $status $_ $_ $_ $_ $_ ` +
 		`"$x_forwarded_for" "$user_agent" "$_" "$authority" "`},
-	{"npm", `[$time] $status - $method $_ $host "$path" [Client $client] $_"$user_agent" "$referer"`},
+	{"npm", `[$time] $status - $method $_ $host "$path" [Client $client] ` +
+		`$_"$user_agent" "$referer"`},
 	{"npmplus", `[$time] $host $client $_ "$request" $status `},
 	{"alb", `$_ $time $_ $client $_ $_ $_ $_ $status $_ $_ $_ "$request" "$user_agent"`},
 	{"elb", `$time $_ $client $_ $_ $_ $_ $status $_ $_ $_ "$request" "$user_agent"`},

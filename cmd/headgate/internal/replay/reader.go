@@ -83,8 +83,12 @@ func (r *reader) detect(line, rest, stamp []byte, e *entry) string {
 		why = ""
 	}
 	object, _ := jsonObject(rest)
+	if len(rest) == 0 {
+		return whyUnknown
+	}
 	for i := range r.parsers {
-		if _, isJSON := r.parsers[i].(*jsonParser); isJSON != (object != nil) && len(r.parsers) > 2 {
+		_, isJSON := r.parsers[i].(*jsonParser)
+		if skip := isJSON && object == nil || !isJSON && rest[0] == '{'; skip && len(r.parsers) > 2 {
 			continue
 		}
 		failed := r.try(i, rest, stamp, e)
@@ -97,7 +101,7 @@ func (r *reader) detect(line, rest, stamp []byte, e *entry) string {
 			return ""
 		case failed == "" && without < 0:
 			without = i
-		case why == "" || object != nil || failed == whyNoFront:
+		case why == "" || isJSON && object != nil || failed == whyNoFront:
 			why = failed
 		}
 	}

@@ -20,6 +20,7 @@ var shapes = []struct{ name, line, want string }{
 	{"virtual host", `x.org:443 CLF`, ""},
 	{"virtual host that is an address", `10.0.0.1:443 CLF`, ""},
 	{"more columns", `CLF 0.012 "10.0.0.1:80" rt=0.1`, ""},
+	{"a column of JSON", `CLF {"rt":0.1}`, ""},
 	{"microseconds after it", `COMMON 1234`, ""},
 	{"user", `ADDR - frank [LOCAL] "GET PATH HTTP/1.1" 200 5`, ""},
 	{"user with spaces, brackets, an address", `ADDR - a [b] 9.9.9.9 - - [LOCAL] "GET PATH HTTP/1.1" 200 5`, ""},

@@ -72,8 +72,8 @@ func (s *stored) open() error {
 	return nil
 }
 
-// inWords returns an error of decompression in plain words. The reader of gzip takes anything after the
-// last member for another one.
+// inWords returns an error of decompression in plain words. The reader of gzip takes anything after
+// the last member for another one.
 func inWords(err error) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
