@@ -115,7 +115,7 @@ func TestStored(t *testing.T) {
 		{"something after it", zip("a\n") + "hello, this is no gzip", "a", "followed by something else"},
 		{"a little after it", zip("a\n") + "hi", "a", "followed by something else"},
 		{"one byte after it", zip("a\n") + "\n", "a", "followed by something else"},
-		{"zstd", "\x28\xb5\x2f\xfd\x04\x00", "", "is zstd; type zstdcat FILE | headgate replay ..."},
+		{"zstd", "\x28\xb5\x2f\xfd\x04\x00", "", "is zstd; type zstdcat FILE | headgate replay -"},
 		{"bzip2", bzipped, "a b", ""},
 		{"bzip2 of two streams", bzipped + bzipped, "a b a b", ""},
 		{"bzip2, cut off", bzipped[:30], "", "damaged"},

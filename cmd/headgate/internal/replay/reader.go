@@ -58,11 +58,13 @@ func newReader(f Format, w wanted, depth int) *reader {
 // parse reads line into e. stamp is the time of the line, if it has none of its own. It returns the
 // reason if the line cannot be used.
 func (r *reader) parse(line, stamp []byte, e *entry) string {
-	if d := directive.FindSubmatch(line); d != nil {
-		if string(d[1]) == "Fields" && r.w3c != nil {
-			r.w3c.fields(string(line[len(d[0]):]))
+	if len(line) > 0 && line[0] == '#' { // before the expression, for speed
+		if d := directive.FindSubmatch(line); d != nil {
+			if string(d[1]) == "Fields" && r.w3c != nil {
+				r.w3c.fields(string(line[len(d[0]):]))
+			}
+			return whyComment
 		}
-		return whyComment
 	}
 	rest, at := unship(line)
 	if at != nil {
@@ -115,7 +117,7 @@ func (r *reader) detect(line, rest, stamp []byte, e *entry) string {
 // try reads a line in one format.
 func (r *reader) try(i int, rest, stamp []byte, e *entry) string {
 	var before []byte
-	if _, ok := r.parsers[i].(*jsonParser); ok {
+	if _, ok := r.parsers[i].(*jsonParser); ok && len(rest) > 0 && rest[0] != '{' {
 		if object, text := jsonObject(rest); object != nil {
 			rest, before = object, text
 		}

@@ -188,33 +188,38 @@ func granted(all []request, key func(request) string) (keys map[string]bool, den
 	return keys, denied
 }
 
+var keyed = map[string]func(request) string{
+	"ip": func(r request) string { return r.key }, "path": func(r request) string { return r.path },
+}
+
+// mustRead checks that the truth is read from a shape, to the last request, or that an error has want.
+func mustRead(t *testing.T, c replay.Config, shape, want string) {
+	t.Helper()
+	all, log := truth(), strings.Builder{}
+	for _, r := range all {
+		log.WriteString(r.in(shape))
+	}
+	report, err := replay.Run(t.Context(), c, replay.Log{Name: "a", Reader: strings.NewReader(log.String())})
+	if err == nil {
+		err = report.Unreadable()
+	}
+	keys, denied := granted(all, keyed[c.By.String()])
+	switch {
+	case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+		t.Errorf("%v; want an error with %q", err, want)
+	case want == "" && (err != nil || report.Requests != int64(len(all)) || report.Keys != int64(len(keys)) || report.Limits[0].Denied != denied):
+		t.Errorf("by %s: %+v %v; want %d keys, %d denied\n%s", c.By, report, err, len(keys), denied, all[0].in(shape))
+	}
+}
+
 // Each shape is read to the last request, or refused with an advice. None is read wrong.
 func TestShapes(t *testing.T) {
-	all := truth()
 	for _, shape := range shapes {
 		t.Run(shape.name, func(t *testing.T) {
-			var log strings.Builder
-			for _, r := range all {
-				log.WriteString(r.in(shape.line))
-			}
-			for by, key := range map[string]func(request) string{"ip": func(r request) string { return r.key }, "path": func(r request) string { return r.path }} {
-				if by == "path" && shape.want != "" {
-					continue
-				}
-				report, err := replay.Run(t.Context(), config(t, by, "2/10s fixed-window"), replay.Log{Name: "a", Reader: strings.NewReader(log.String())})
-				if err == nil {
-					err = report.Unreadable()
-				}
-				if shape.want != "" && shape.want != "-path" {
-					if err == nil || !strings.Contains(err.Error(), shape.want) {
-						t.Errorf("%v; want an error with %q", err, shape.want)
-					}
-					continue
-				}
-				keys, denied := granted(all, key)
-				if err != nil || report.Requests != int64(len(all)) || report.Keys != int64(len(keys)) || report.Limits[0].Denied != denied {
-					t.Errorf("by %s: %+v %v; want %d keys, %d denied\n%s", by, report, err, len(keys), denied, all[0].in(shape.line))
-				}
+			want := strings.TrimPrefix(shape.want, "-path")
+			mustRead(t, config(t, "ip", "2/10s fixed-window"), shape.line, want)
+			if shape.want == "" {
+				mustRead(t, config(t, "path", "2/10s fixed-window"), shape.line, "")
 			}
 		})
 	}
@@ -245,7 +250,6 @@ func TestShopDayShipped(t *testing.T) {
 
 // What users describe themselves, plain and in what Docker writes.
 func TestOwnShapes(t *testing.T) {
-	all := truth()
 	for _, c := range []struct{ format, fields, line string }{
 		{`$status | [$time_local] | $remote_addr | "$request"`, "", `200 | [LOCAL] | ADDR | "GET PATH HTTP/1.1"`},
 		{`$remote_addr | $msec | "$request"`, "", `ADDR | SEC.000 | "GET PATH HTTP/1.1"`},
@@ -260,11 +264,7 @@ func TestOwnShapes(t *testing.T) {
 		{"auto", "client=request.real,time=t", `{"ip":"10.0.0.1","time":1,"request":{"real":"ADDR","uri":"PATH"},"t":SEC}`},
 		{"auto", "client=a.b", `{"a.b":"ADDR","time":"ISO","uri":"PATH"}`},
 	} {
-		var log strings.Builder
-		for _, r := range all {
-			log.WriteString(r.in(c.line))
-		}
-		for by, key := range map[string]func(request) string{"ip": func(r request) string { return r.key }, "path": func(r request) string { return r.path }} {
+		for by := range keyed {
 			config := config(t, by, "2/10s fixed-window")
 			var err, errNames error
 			config.Format, err = replay.ParseFormat(c.format)
@@ -272,11 +272,7 @@ func TestOwnShapes(t *testing.T) {
 			if err != nil || errNames != nil {
 				t.Fatal(err, errNames)
 			}
-			report, err := replay.Run(t.Context(), config, replay.Log{Name: "a", Reader: strings.NewReader(log.String())})
-			keys, denied := granted(all, key)
-			if err != nil || report.Requests != int64(len(all)) || report.Keys != int64(len(keys)) || report.Limits[0].Denied != denied {
-				t.Errorf("%s %s by %s: %+v %v; want %d keys, %d denied", c.format, c.fields, by, report, err, len(keys), denied)
-			}
+			mustRead(t, config, c.line, "")
 		}
 	}
 	for _, format := range []string{"csv", "$remote_addr$time_local", "$", "${a"} {

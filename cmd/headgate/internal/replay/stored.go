@@ -65,7 +65,7 @@ func (s *stored) open() error {
 	begin, _ = s.raw.Peek(262) // an error comes again
 	for _, f := range foreign {
 		if rest := begin[min(f.at, len(begin)):]; bytes.HasPrefix(rest, []byte(f.magic)) {
-			return fmt.Errorf("is %s; type %s | headgate replay ...", f.name, f.reads)
+			return fmt.Errorf("is %s; type %s | headgate replay -", f.name, f.reads)
 		}
 	}
 	s.opened = s.raw
