@@ -90,7 +90,8 @@ func (r *reader) detect(line, rest, stamp []byte, e *entry) string {
 	}
 	for i := range r.parsers {
 		_, isJSON := r.parsers[i].(*jsonParser)
-		if skip := isJSON && object == nil || !isJSON && rest[0] == '{'; skip && len(r.parsers) > 2 {
+		skip := isJSON && object == nil || !isJSON && rest[0] == '{'
+		if skip && len(r.parsers) > 2 {
 			continue
 		}
 		failed := r.try(i, rest, stamp, e)
