@@ -19,7 +19,7 @@ type clfParser struct {
 func (p *clfParser) parse(line []byte, e *entry) string {
 	from, to, at := p.time(line)
 	if to == 0 {
-		return "not in the combined or common format"
+		return whyUnknown
 	}
 	e.at = at
 	if e.host, e.addr = client(line[:from]); p.client && e.addr == nil {
@@ -31,7 +31,7 @@ func (p *clfParser) parse(line []byte, e *entry) string {
 	request, rest := requestField(line[to:])
 	if p.request {
 		e.method, e.target = requestLine(request)
-		e.odd = request != nil && e.method == nil
+		e.odd = request != nil && len(e.target) == 0
 	}
 	if p.status && beginsStatus(rest) {
 		e.status, _ = word(rest[1:])
@@ -68,41 +68,31 @@ func (p *clfParser) time(line []byte) (from, to int, at int64) {
 // the identity on all servers in use, or else the last address. The user name may hold anything. A
 // name is a client only before a dash and a user; a virtual host may come before both.
 func client(b []byte) (host, addr []byte) {
-	first, rest := word(b)
-	if string(rest) == "- -" && isPlain(first) {
+	if first, rest := word(b); string(rest) == "- -" && isPlain(first) {
 		return nil, first
 	}
-	var words [3][]byte
-	n := 0
-	for more := rest; ; n++ {
-		if n < len(words) {
-			words[n] = first
+	words, at := bytes.SplitN(b, []byte{' '}, 32), -1
+	for i, w := range words {
+		if !isAddress(bytes.Trim(w, `"',`)) {
+			continue
 		}
-		if a := bytes.Trim(first, `"',`); isAddress(a) {
-			addr, host = a, nil
-			if n == 1 && len(words[0]) > 0 && words[0][len(words[0])-1] != ',' {
-				host = words[0]
-			}
-			if len(more) > 0 && more[0] == '-' && (len(more) == 1 || more[1] == ' ') {
-				return host, addr
-			}
+		at = i
+		if i == 0 && len(words) == 3 || i+1 < len(words) && isDash(words[i+1]) {
+			break // before an identity and a user
 		}
-		if len(more) == 0 {
-			break
-		}
-		first, more = word(more)
 	}
-	switch a := bytes.Trim(words[0], `"',`); {
-	case n == 2 && isAddress(a):
-		return nil, a // before an identity and a user
-	case addr != nil:
-		return host, addr
-	case n >= 2 && isDash(words[1]) && isPlain(words[0]):
-		return nil, words[0]
-	case n >= 3 && isDash(words[2]) && isPlain(words[1]):
-		return words[0], words[1]
+	for i := 0; at < 0 && i < min(2, len(words)-2); i++ {
+		if isDash(words[i+1]) && isPlain(words[i]) {
+			at = i
+		}
 	}
-	return nil, nil
+	if at < 0 {
+		return nil, nil
+	}
+	if at == 1 && !bytes.HasSuffix(words[0], []byte{','}) {
+		host = present(words[0])
+	}
+	return host, bytes.Trim(words[at], `"',`)
 }
 
 // isPlain reports whether b looks like an IPv4 address or the name of a host.

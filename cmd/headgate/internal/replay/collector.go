@@ -10,13 +10,14 @@ type collector struct {
 	rank  [fieldAgent + 1]uint8 // of the member that set each field, plus 1
 	name  [64]byte
 
-	text, timeText []byte // of a line that a shipper has put into a member, and its time
+	text, timeText []byte // a line that a shipper has put into a member, quoted, and its time
 	date, clock    []byte // of a time in two parts
 	joined         []byte
 }
 
 // Reasons why a line is not a request.
 const (
+	whyUnknown  = "not in a known format"
 	whyNoTime   = "no time that can be read"
 	whyNoClient = "no client address"
 )
@@ -36,7 +37,7 @@ func (p *collector) end() string {
 	if e.at == 0 && len(e.stamp) > 0 {
 		e.at, _ = p.times.read(e.stamp)
 	}
-	if len(e.addr) == 0 && isAddress(e.host) && !p.names.hasClient {
+	if len(e.addr) == 0 && isAddress(e.host) && !p.names.hold(fieldAddr) {
 		e.addr = e.host // some configurations name Apache's %h so
 	}
 	if e.at == 0 {
@@ -49,8 +50,7 @@ func (p *collector) end() string {
 type meaning struct {
 	field  field
 	rank   uint8
-	in     place // of the members of an object, if it is one
-	header int   // its index in wanted.headers, or -1
+	header int // its index in wanted.headers, or -1
 }
 
 var nothing = meaning{header: -1}
@@ -75,8 +75,9 @@ func (p *collector) canonical(raw []byte) []byte {
 }
 
 func (p *collector) find(name []byte, in place) meaning {
-	m, known := p.names.at(in)[string(name)]
-	if !known || !p.status && (m.field == fieldStatus || m.field == fieldResponse) {
+	m, known := meanings[in][string(name)]
+	if !known || p.names.hold(m.field) ||
+		!p.status && (m.field == fieldStatus || m.field == fieldResponse) {
 		m = nothing
 	}
 	if len(p.headers) > 0 {
@@ -87,13 +88,13 @@ func (p *collector) find(name []byte, in place) meaning {
 
 // header returns the index of the wanted header that a member holds, or -1.
 func (p *collector) header(name []byte, in place) int {
-	switch min(in, inAgent+1) {
+	switch in {
 	case inAgent:
 		if string(name) != "original" {
 			return -1
 		}
 		name = []byte("useragent")
-	case atTop, inAgent + 1:
+	case atTop:
 		prefixes := []string{"http", "requestheader", "request", "header", "clientrequest", "cs"}
 		for _, prefix := range prefixes {
 			if rest, ok := bytes.CutPrefix(name, []byte(prefix)); ok && p.headerIndex(rest) >= 0 {
@@ -122,7 +123,8 @@ func (p *collector) headerIndex(name []byte) int {
 // set stores the value of a member by its meaning.
 func (p *collector) set(m meaning, v []byte) {
 	if len(present(v)) == 0 {
-		p.e.odd = p.e.odd || m.field == fieldMethod || m.field == fieldLine
+		p.e.odd = p.e.odd ||
+			m.field == fieldMethod || m.field == fieldTarget || m.field == fieldLine
 		return
 	}
 	if m.header >= 0 {
@@ -143,11 +145,9 @@ func (p *collector) set(m meaning, v []byte) {
 		p.keep(&p.e.target, fieldTarget, m.rank, v)
 	case fieldLine, fieldRequest:
 		method, target := requestLine(v)
-		p.e.odd = p.e.odd || method == nil
+		p.e.odd = p.e.odd || len(target) == 0
 		p.keep(&p.e.method, fieldMethod, m.rank, method)
 		p.keep(&p.e.target, fieldTarget, m.rank, target)
-	case fieldText, fieldMessage:
-		p.text = v
 	case fieldHost:
 		p.keep(&p.e.host, fieldHost, m.rank, v)
 	case fieldStatus:
@@ -188,7 +188,7 @@ func (p *collector) setTime(rank uint8, v []byte) {
 	switch {
 	case len(v) == len("2025-12-17") && (v[4] == '-' || v[4] == '/'):
 		p.date = v
-	case len(v) >= len("09:03:01") && v[2] == ':' && v[5] == ':':
+	case len(v) >= len("09:03:01") && v[2] == ':' && v[5] == ':' && rank < 2: // no duration
 		p.clock = v
 	}
 }

@@ -1,11 +1,12 @@
 package replay
 
 import (
-	"maps"
+	"bytes"
 	"slices"
 	"strings"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/jsonscan"
 )
 
 // field is the part of a request that a member of a JSON log line holds.
@@ -99,19 +100,6 @@ var members = []struct {
 	{inURL, fieldHost, 0, "domain host hostname"},
 }
 
-// Names are what members are called, by place. The zero value is [members].
-type Names struct {
-	tables    []map[string]meaning
-	hasClient bool // the client is only what was named so
-}
-
-func (n *Names) at(in place) map[string]meaning {
-	if n.tables == nil {
-		return meanings[in]
-	}
-	return n.tables[in]
-}
-
 // meanings are members by place and name.
 var meanings = func() (all [inAgent + 1]map[string]meaning) {
 	for in := range all {
@@ -119,11 +107,25 @@ var meanings = func() (all [inAgent + 1]map[string]meaning) {
 	}
 	for _, m := range members {
 		for name := range strings.FieldsSeq(m.names) {
-			all[m.in][name] = meaning{m.field, m.rank, atTop, -1}
+			all[m.in][name] = meaning{m.field, m.rank, -1}
 		}
 	}
 	return all
 }()
+
+// Names are the members of JSON that hold some fields, instead of those of [members].
+type Names []named
+
+// named is a member, and the fields that it replaces; the first is its own.
+type named struct {
+	path   string // with the names of the objects around it, joined by dots
+	fields []field
+}
+
+// hold reports whether a field is read from names.
+func (n Names) hold(f field) bool {
+	return slices.ContainsFunc(n, func(m named) bool { return slices.Contains(m.fields, f) })
+}
 
 // namedFields are the fields that [ParseNames] knows, and those that may hold the same.
 var namedFields = map[string][]field{
@@ -135,51 +137,36 @@ var namedFields = map[string][]field{
 // ParseNames reads names of members, such as client=user.ip,time=when. A member of an object is
 // named with that of the object. Only what is named so is read for a field.
 func ParseNames(text string) (n Names, err error) {
-	var c collector
-	for i, pair := range strings.Split(text, ",") {
-		to, path, ok := strings.Cut(strings.TrimSpace(pair), "=")
-		fields := namedFields[to]
-		if ok = ok && fields != nil && path != ""; text != "" && !ok {
-			return n, &headgate.InvalidError{Field: "field", Value: quoted(text), Want: "client, " +
+	for pair := range strings.SplitSeq(text, ",") {
+		to, path, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		if fields := namedFields[to]; fields != nil && path != "" {
+			n = append(n, named{path, fields})
+		} else if text != "" {
+			return nil, &headgate.InvalidError{Field: "field", Value: quoted(text), Want: "client, " +
 				"time, method, path, request, status or host, = and a name, joined by commas"}
 		}
-		if !ok {
-			return n, nil
-		}
-		if i == 0 {
-			for _, table := range meanings {
-				n.tables = append(n.tables, maps.Clone(table))
-			}
-		}
-		for _, table := range n.tables {
-			maps.DeleteFunc(table, func(_ string, m meaning) bool {
-				return slices.Contains(fields, m.field)
-			})
-		}
-		n.hasClient = n.hasClient || to == "client"
-		m := meaning{fields[0], 0, atTop, -1}
-		n.tables[atTop][string(c.canonical([]byte(path)))] = m
-		at, parts := atTop, strings.Split(path, ".")
-		for _, part := range parts[:len(parts)-1] {
-			at = n.object(at, string(c.canonical([]byte(part))))
-		}
-		n.tables[at][string(c.canonical([]byte(parts[len(parts)-1])))] = m
 	}
 	return n, nil
 }
 
-// object returns the place of the members of an object, which it makes.
-func (n *Names) object(in place, name string) place {
-	old := n.tables[in][name]
-	if old.in != atTop {
-		return old.in
+// memberOf returns the value of a member, or nil.
+func memberOf(object []byte, path string) []byte {
+	s := jsonscan.Of(object)
+	for s.Enter('{') || s.Enter(',') {
+		quoted, ok := s.Name()
+		value, whole := s.Value()
+		if !ok || !whole {
+			return nil
+		}
+		rest, in := strings.CutPrefix(path, string(bytes.Trim(quoted, `"`)))
+		switch {
+		case in && rest == "":
+			return value
+		case in && rest[0] == '.' && value[0] == '{':
+			if inner := memberOf(value, rest[1:]); inner != nil {
+				return inner
+			}
+		}
 	}
-	to := place(len(n.tables))
-	table := map[string]meaning{}
-	if old.field == fieldRequest {
-		table = maps.Clone(n.tables[atTop])
-	}
-	n.tables = append(n.tables, table)
-	n.tables[in][name] = meaning{fieldRequest, 5, to, -1}
-	return to
+	return nil
 }

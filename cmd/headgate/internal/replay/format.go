@@ -55,7 +55,6 @@ const guessed = "auto"
 var formats = []Format{
 	{"json", ""},
 	{"haproxy", `$client [$time] $_ $_ $_ $status $_ $_ $_ $_ $_ $_"$request"`},
-	{"uwsgi", `[pid: $_] $client ($_) {$_} [$time] $method $path => `},
 	{"combined", ""},
 	{"common", ""},
 	{"s3", `$_ $_ [$time] $client $_ $_ $_ $_ "$request" $status `},
@@ -65,13 +64,9 @@ var formats = []Format{
 		`"$x_forwarded_for" "$user_agent" "$_" "$authority" "`},
 	{"npm", `[$time] $status - $method $_ $host "$path" [Client $client] ` +
 		`$_"$user_agent" "$referer"`},
-	{"npmplus", `[$time] $host $client $_ "$request" $status `},
 	{"alb", `$_ $time $_ $client $_ $_ $_ $_ $status $_ $_ $_ "$request" "$user_agent"`},
 	{"elb", `$time $_ $client $_ $_ $_ $_ $status $_ $_ $_ "$request" "$user_agent"`},
-	{"gin", `[GIN] $date - $time | $status | $_ | $client | $method "$path"`},
 	{"squid", `$time $_ $client $_/$status $_ $method $url `},
-	{"ltsv", ""},
-	{"logfmt", ""},
 	{"w3c", ""},
 }
 
@@ -118,12 +113,6 @@ func newParser(f Format, w wanted) parser {
 		return &jsonParser{collector: collector{wanted: w}}
 	case "combined", "common":
 		return &clfParser{wanted: w, common: f.name == "common"}
-	case "ltsv":
-		return &pairParser{collector: collector{wanted: w}, after: ':', between: '\t'}
-	case "logfmt":
-		return &pairParser{collector: collector{wanted: w}, after: '=', between: ' '}
-	case "w3c":
-		return &w3cParser{wanted: w}
 	}
 	return newLayout(f, w)
 }

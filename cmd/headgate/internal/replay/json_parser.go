@@ -1,10 +1,6 @@
 package replay
 
-import (
-	"bytes"
-
-	"github.com/headgate/headgate/cmd/headgate/internal/jsonscan"
-)
+import "github.com/headgate/headgate/cmd/headgate/internal/jsonscan"
 
 // jsonParser reads a line that is one JSON object. It finds the request under the names that
 // servers and loggers use, see [members].
@@ -14,16 +10,13 @@ type jsonParser struct {
 	scan    jsonscan.Scanner
 	members int // of this line, so far
 	last    [64]remembered
-	inside  *reader // of a line in a member; nil in such a line of such a line
-	within  entry
-	only    bool // lines of another format in a member
 }
 
 func (p *jsonParser) parse(line []byte, e *entry) string {
 	p.scan, p.members = jsonscan.Of(line), 0
 	p.begin(e)
 	if !p.scan.Enter('{') {
-		return "not a JSON object"
+		return whyUnknown
 	}
 	if !p.object(atTop, 0) {
 		return "not a whole JSON object"
@@ -31,35 +24,12 @@ func (p *jsonParser) parse(line []byte, e *entry) string {
 	if p.scan.Enter(','); !p.scan.AtEnd() { // a line of an array
 		return "not a whole JSON object"
 	}
-	if p.inside != nil && len(p.text) >= shortestLine {
-		if why := p.readInside(); why == "" || p.only {
-			return why
+	for _, n := range p.names {
+		if v := memberOf(line, n.path); v != nil {
+			p.value(meaning{field: n.fields[0], header: -1}, v)
 		}
-	} else if p.only {
-		return "no line in the JSON object"
 	}
 	return p.end()
-}
-
-// shortestLine is the length of a text in a member that may be a line of a log.
-const shortestLine = 24
-
-// readInside reads the line that a shipper has put into a member, which counts if it is a request.
-func (p *jsonParser) readInside() string {
-	if p.within.headers == nil {
-		p.within.headers = make([][]byte, len(p.headers))
-	}
-	why := p.inside.parse(bytes.TrimRight(p.text, "\r\n"), p.timeText, &p.within)
-	if why == "" && len(p.within.addr) == 0 {
-		why = whyNoClient
-	}
-	if why == "" {
-		headers := p.e.headers
-		copy(headers, p.within.headers)
-		*p.e = p.within
-		p.e.headers = headers
-	}
-	return why
 }
 
 // object reads the members of an object, after its brace. It returns false if the line is not
@@ -114,7 +84,7 @@ func (p *jsonParser) member(m meaning, depth int) bool {
 		_, ok := s.Value()
 		return ok
 	}
-	if to, ok := p.descend(m); ok && depth < 4 && s.Enter('{') {
+	if to, ok := p.descend(m.field); ok && depth < 4 && s.Enter('{') {
 		return p.object(to, depth+1)
 	}
 	v, ok := s.Value()
@@ -131,6 +101,8 @@ func (p *jsonParser) value(m meaning, v []byte) (ok bool) {
 			return ok && p.value(meaning{header: m.header}, v)
 		}
 	case v[0] == '[', v[0] == '{', string(v) == "null":
+	case m.field == fieldText, m.field == fieldMessage:
+		p.text = v
 	case v[0] == '"':
 		if v, ok = jsonscan.Unquote(v); ok {
 			p.set(m, v)
@@ -142,11 +114,11 @@ func (p *jsonParser) value(m meaning, v []byte) (ok bool) {
 	return true
 }
 
-// descend returns the place of the members of an object that is the value of a member.
-func (p *jsonParser) descend(m meaning) (to place, ok bool) {
-	switch m.field {
+// descend returns the place of the members of an object that is the value of f.
+func (p *jsonParser) descend(f field) (to place, ok bool) {
+	switch f {
 	case fieldRequest, fieldMessage:
-		return m.in, true
+		return atTop, true
 	case fieldClient:
 		return inClient, true
 	case fieldResponse:

@@ -33,8 +33,8 @@ func TestJSON(t *testing.T) {
 		{"time of another kind", `{"time":"yesterday","ip":"198.18.0.1"}`, "no time that can be read"},
 		{"cut off", `{"ts":1765962181,"ip":"198.18`, "not a whole JSON object"},
 		{"two objects", `{"ts":1765962181} {"ts":1}`, "not a whole JSON object"},
-		{"an array", `[1]`, "not a JSON object"},
-		{"text", `hello`, "not a JSON object"},
+		{"an array", `[1]`, "not in a known format"},
+		{"text", `hello`, "not in a known format"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newParser(Format{name: "json"}, everything)

@@ -171,22 +171,19 @@ func (k *keyer) part(kind kind, e *entry) []byte {
 
 var allKey = []byte("all")
 
+const whyNoRequest = "no request that can be read"
+
 func (p part) missing(e *entry) string {
 	switch {
-	case p.kind != byIP && p.kind != byRequest:
-		return "no " + p.String()
-	case p.kind == byIP || !isAddress(e.addr):
+	case p.kind == byIP, p.kind == byRequest && !isAddress(e.addr):
 		return whyNoClient
-	case e.odd:
-		return whyNoRequest
+	case p.kind == byRequest && e.odd:
+		return "no request"
+	case p.kind == byHeader, p.kind == byHost, e.odd:
+		return "no " + p.String()
 	}
-	return whyNoMethod
+	return whyNoRequest
 }
-
-const (
-	whyNoRequest = "no request"
-	whyNoMethod  = "no request that can be read"
-)
 
 func appendEscaped(to, b []byte) []byte {
 	for _, c := range b {

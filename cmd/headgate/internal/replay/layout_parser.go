@@ -14,7 +14,6 @@ type layoutParser struct {
 
 	spaces, tabs layout
 	known        bool // one of the table, of which the status must be one
-	why          string
 }
 
 // layout is variables, and the text after the last of them; the line may go on after that.
@@ -43,12 +42,12 @@ func isLayout(text string) bool {
 }
 
 func newLayout(f Format, w wanted) *layoutParser {
-	w.status = true
-	p := &layoutParser{collector: collector{wanted: w}, why: "not in the format " + f.name}
-	p.known = slices.Contains(formats, f)
+	w.status, w.names = true, nil
+	p := &layoutParser{collector: collector{wanted: w}, known: slices.Contains(formats, f)}
 	p.spaces = p.layout(f.layout)
 	if p.tabs = p.spaces; !p.known {
-		p.tabs = p.layout(strings.ReplaceAll(f.layout, " ", "\t"))
+		text := strings.ReplaceAll(f.layout, `\t`, "\t") // as nginx writes one
+		p.tabs = p.layout(strings.ReplaceAll(text, " ", "\t"))
 	}
 	return p
 }
@@ -71,6 +70,9 @@ func (p *layoutParser) parse(line []byte, e *entry) string {
 	if bytes.IndexByte(line, '\t') >= 0 {
 		l = p.tabs
 	}
+	if len(l.steps) == 0 {
+		return whyUnknown // of a W3C log, before its line #Fields
+	}
 	rest, ok := bytes.CutPrefix(line, l.steps[0].before)
 	for i := 0; ok && i < len(l.steps); i++ {
 		next := l.tail
@@ -90,7 +92,7 @@ func (p *layoutParser) parse(line []byte, e *entry) string {
 		}
 	}
 	if !ok {
-		return p.why
+		return whyUnknown
 	}
 	return p.end()
 }
@@ -122,61 +124,13 @@ func untilText(b, text []byte) (value, rest []byte, ok bool) {
 	}
 }
 
-// w3cParser reads lines of the columns that a #Fields line has named.
-type w3cParser struct {
-	wanted
-	columns *layoutParser // nil before the first #Fields line
-}
-
 var notWords = regexp.MustCompile(`\W`)
 
-// fields reads the names of a #Fields line.
-func (p *w3cParser) fields(names string) {
+// columns takes the names of a #Fields line of W3C for the layout.
+func (p *layoutParser) columns(names string) {
 	fields := strings.Fields(names)
 	for i, name := range fields {
 		fields[i] = "$" + notWords.ReplaceAllString(name, "_")
 	}
-	if len(fields) > 0 {
-		p.columns = newLayout(Format{"w3c", strings.Join(fields, " ")}, p.wanted)
-	}
-}
-
-func (p *w3cParser) parse(line []byte, e *entry) string {
-	if p.columns == nil {
-		return "not in the format w3c: no line #Fields before it"
-	}
-	return p.columns.parse(line, e)
-}
-
-// pairParser reads lines of names and values: LTSV and logfmt.
-type pairParser struct {
-	collector
-
-	after, between byte // a name, pairs
-}
-
-func (p *pairParser) parse(line []byte, e *entry) string {
-	p.begin(e)
-	pairs := 0
-	for rest := line; ; pairs++ {
-		i := bytes.IndexByte(rest, p.after)
-		if i < 1 {
-			break
-		}
-		name := rest[bytes.LastIndexByte(rest[:i], p.between)+1 : i]
-		if pairs == 0 && len(name) < i {
-			break // a line that does not begin with a pair is of another format
-		}
-		var value []byte
-		if rest = rest[i+1:]; p.between == ' ' && len(rest) > 0 && rest[0] == '"' {
-			value, rest = quotedField(rest[1:])
-		} else {
-			value, rest, _ = bytes.Cut(rest, []byte{p.between})
-		}
-		p.set(p.find(p.canonical(name), atTop), value)
-	}
-	if pairs < 3 {
-		return "not in the format " + map[byte]string{':': "ltsv", '=': "logfmt"}[p.after]
-	}
-	return p.end()
+	*p = *newLayout(Format{"", strings.Join(fields, " ")}, p.wanted)
 }

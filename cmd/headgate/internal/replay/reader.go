@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -14,15 +15,17 @@ import (
 type reader struct {
 	wanted
 	format  Format // zero: any
-	parsers []parser
-	last    int // of parsers; len(parsers) before the first request
-	w3c     *w3cParser
+	tried   []Format
+	parsers []parser // of tried; JSON first, or for lines in its members
+	last    int      // of parsers; len(parsers) before the first request
+	inside  *reader  // of lines in members of JSON; nil in such a line of such a line
 }
 
 const (
 	whyComment = "comment"
-	whyUnknown = "not in a known format"
 	whyNoFront = "no client address before the time"
+
+	shortestLine = 24 // a shorter text in a member is no line of a log
 )
 
 // directive is the beginning of a line of a W3C log that is no request.
@@ -30,28 +33,16 @@ var directive = regexp.MustCompile(`^#([A-Z][A-Za-z-]*):`)
 
 // newReader returns a reader. Lines in members of JSON are read up to a depth.
 func newReader(f Format, w wanted, depth int) *reader {
-	r := &reader{wanted: w, format: f}
-	tried := formats
+	r := &reader{wanted: w, format: f, tried: formats}
 	if f != (Format{}) {
-		tried = []Format{f, formats[0]}
-		if f == formats[0] {
-			tried = formats[:1]
-		}
+		r.tried = []Format{f, formats[0]}
 	}
-	for _, f := range tried {
-		p := newParser(f, w)
-		switch p := p.(type) {
-		case *w3cParser:
-			r.w3c = p
-		case *jsonParser:
-			if depth > 0 {
-				p.inside = newReader(r.format, w, depth-1)
-			}
-			p.only = len(r.parsers) > 0
-		}
-		r.parsers = append(r.parsers, p)
+	for _, f := range r.tried {
+		r.parsers = append(r.parsers, newParser(f, w))
 	}
-	r.last = len(r.parsers)
+	if r.last = len(r.parsers); depth > 0 {
+		r.inside = newReader(f, w, depth-1)
+	}
 	return r
 }
 
@@ -60,8 +51,9 @@ func newReader(f Format, w wanted, depth int) *reader {
 func (r *reader) parse(line, stamp []byte, e *entry) string {
 	if len(line) > 0 && line[0] == '#' { // before the expression, for speed
 		if d := directive.FindSubmatch(line); d != nil {
-			if string(d[1]) == "Fields" && r.w3c != nil {
-				r.w3c.fields(string(line[len(d[0]):]))
+			w3c := slices.IndexFunc(r.tried, func(f Format) bool { return f.name == "w3c" })
+			if string(d[1]) == "Fields" && w3c >= 0 {
+				r.parsers[w3c].(*layoutParser).columns(string(line[len(d[0]):]))
 			}
 			return whyComment
 		}
@@ -80,20 +72,11 @@ func (r *reader) parse(line, stamp []byte, e *entry) string {
 
 // detect tries all formats. A line in which one finds a client is in that format.
 func (r *reader) detect(line, rest, stamp []byte, e *entry) string {
-	why, without := whyUnknown, -1
-	if r.format != (Format{}) {
-		why = ""
+	why, without, n := whyUnknown, -1, len(r.parsers)
+	if r.format == (Format{}) && len(rest) > 0 && rest[0] == '{' {
+		n = 1 // JSON
 	}
-	object, _ := jsonObject(rest)
-	if len(rest) == 0 {
-		return whyUnknown
-	}
-	for i := range r.parsers {
-		_, isJSON := r.parsers[i].(*jsonParser)
-		skip := isJSON && object == nil || !isJSON && rest[0] == '{'
-		if skip && len(r.parsers) > 2 {
-			continue
-		}
+	for i := range n {
 		failed := r.try(i, rest, stamp, e)
 		if failed != "" && r.format.layout != "" && len(rest) < len(line) {
 			failed = r.try(i, line, stamp, e)
@@ -104,7 +87,7 @@ func (r *reader) detect(line, rest, stamp []byte, e *entry) string {
 			return ""
 		case failed == "" && without < 0:
 			without = i
-		case why == "" || isJSON && object != nil || failed == whyNoFront:
+		case failed != "" && (why == whyUnknown || failed == whyNoFront):
 			why = failed
 		}
 	}
@@ -117,18 +100,31 @@ func (r *reader) detect(line, rest, stamp []byte, e *entry) string {
 
 // try reads a line in one format.
 func (r *reader) try(i int, rest, stamp []byte, e *entry) string {
-	var before []byte
-	if _, ok := r.parsers[i].(*jsonParser); ok && len(rest) > 0 && rest[0] != '{' {
-		if object, text := jsonObject(rest); object != nil {
-			rest, before = object, text
-		}
+	p, isJSON := r.parsers[i].(*jsonParser)
+	if !isJSON {
+		e.clear(stamp)
+		return r.parsers[i].parse(rest, e)
 	}
+	object, before := jsonObject(rest)
 	if len(stamp) == 0 {
 		stamp = before
 	}
 	e.clear(stamp)
-	why := r.parsers[i].parse(rest, e)
-	if why == "" && len(before) > 0 && e.method == nil && e.target == nil {
+	why := p.parse(object, e)
+	isRequest := why == "" && len(e.addr) > 0 && (e.method != nil || e.target != nil)
+	if r.inside != nil && len(p.text) >= shortestLine && p.text[0] == '"' && (!isRequest || i > 0) {
+		text, _ := jsonscan.Unquote(p.text)
+		within := r.inside.parse(bytes.TrimRight(text, "\r\n"), p.timeText, e)
+		if within == "" && len(e.addr) > 0 {
+			return ""
+		}
+		e.clear(stamp)
+		why = p.parse(object, e)
+	}
+	switch {
+	case i > 0: // only lines of another format in members
+		return whyUnknown
+	case why == "" && len(before) > 0 && e.method == nil && e.target == nil:
 		return "no request after the text" // that an application has logged
 	}
 	return why
@@ -136,16 +132,12 @@ func (r *reader) try(i int, rest, stamp []byte, e *entry) string {
 
 // jsonObject returns the JSON object that a line ends with, and the time before it.
 func jsonObject(line []byte) (object, before []byte) {
-	line = bytes.TrimSpace(line)
-	end := bytes.TrimSuffix(line, []byte{','})
-	if len(end) == 0 || line[0] != '{' && end[len(end)-1] != '}' {
-		return nil, nil
+	if len(line) > 0 && line[0] == '{' {
+		return line, nil
 	}
+	end := bytes.TrimRight(line, ", ")
 	i := bytes.Index(line, []byte(`{"`))
-	if i < 0 || line[0] == '{' {
-		i = 0
-	}
-	if line[i] != '{' {
+	if i < 0 || end[len(end)-1] != '}' {
 		return nil, nil
 	}
 	before, _, tabbed := bytes.Cut(line[:i], []byte{'\t'})
@@ -153,14 +145,6 @@ func jsonObject(line []byte) (object, before []byte) {
 		before, _ = word(before)
 	}
 	return line[i:], before
-}
-
-// used returns the format of the last request.
-func (r *reader) used() Format {
-	if r.format == (Format{}) && r.last < len(formats) {
-		return formats[r.last]
-	}
-	return r.format
 }
 
 // help says what a line that cannot be read has, and which option may help.
@@ -194,7 +178,8 @@ func membersOf(object []byte) (names []string) {
 			return nil
 		}
 		if len(names) < 12 {
-			names = append(names, strings.Trim(string(name), `"`))
+			name = bytes.Trim(name, `"`)
+			names = append(names, string(name[:min(len(name), 40)]))
 		}
 	}
 	return names

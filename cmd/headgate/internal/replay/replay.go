@@ -39,7 +39,7 @@ type Reading struct {
 	// Format is the format of all logs. Default: detected for each line.
 	Format Format
 
-	// Names are the names of the members of JSON, and of others. Default: those in use.
+	// Names are the names of members of JSON. Default: those in use.
 	Names Names
 
 	// Reorder is how late a line may come and still be sorted by its time. A line that comes
@@ -70,7 +70,7 @@ type Config struct {
 	Evidence []LogKey
 }
 
-// Log is one access log: plain text, or the same compressed by gzip.
+// Log is one access log: plain text, or the same compressed by gzip or bzip2.
 type Log struct {
 	Name   string // for reports and errors
 	Reader io.Reader

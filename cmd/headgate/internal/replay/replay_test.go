@@ -50,7 +50,7 @@ func TestReport(t *testing.T) {
 		`"lines":10,"requests":5,"keys":2,"skipped":5,"skipped_reasons":[` +
 		`{"reason":"blank","lines":3,"file":"a","first_line":3},` +
 		`{"reason":"not a whole JSON object","lines":1,"file":"b","first_line":4},` +
-		`{"reason":"not in a known format","lines":1,"file":"a","first_line":4}],"unread":2,"late":0,` +
+		`{"reason":"not in a known format","lines":1,"file":"a","first_line":4}],"late":0,` +
 		`"span":{"from":"2025-12-17T09:03:01Z","to":"2025-12-17T09:03:02Z"},"peak":{"at":"2025-12-17T09:03:01Z","requests":4},` +
 		`"limits":[{"limit":"1/m","requests":5,"allowed":2,"denied":3,"keys":2,"denied_keys":1,"skipped":5,` +
 		`"top":[{"key":"198.18.0.1","requests":4,"denied":3,"share":1}]},` +
@@ -76,11 +76,23 @@ func TestUnreadable(t *testing.T) {
 		{"blank, directives", "ip", good + "\n\n#Date: x\n#Fields: a\n", false},
 		{"a stack", "ip", good + "#0 /var\n#1 /var\n", true},
 		{"no request", "path", good + strings.Repeat(`198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] "-" 408 0`+"\n", 50), false},
+		{"no path in another's names", "path", good + strings.Repeat(`{"ts":1765962181,"ip":"198.18.0.1","wohin":"/"}`+"\n", 2), true},
+		{"a request without a target", "path", good + strings.Repeat(`198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] "GET HTTP/1.1" 400 0`+"\n", 50), false},
 		{"another format by noon", "ip", good + strings.Repeat(`{"ts":1765962181,"ip":"198.18.0.1"}`+"\n", 50), false},
 	} {
 		report, err := replay.Run(t.Context(), config(t, c.by, "1/m"), logsOf(c.log)...)
 		if err != nil || (report.Unreadable() != nil) != c.unread {
 			t.Errorf("%s: %v %v; want unreadable: %v", c.name, err, report.Unreadable(), c.unread)
+		}
+	}
+}
+
+// A day of IIS without a request is as an empty file.
+func TestNoRequestThatDay(t *testing.T) {
+	for _, log := range []string{"", "\n", "#Software: Microsoft Internet Information Services 10.0\n#Fields: date time c-ip\n"} {
+		report, err := replay.Run(t.Context(), config(t, "ip", "1/m"), logsOf(log, line("198.18.0.1", 1))...)
+		if err != nil || report.Requests != 1 {
+			t.Errorf("%q: %+v %v; want 1 request", log, report, err)
 		}
 	}
 }
@@ -110,8 +122,9 @@ func TestNoReport(t *testing.T) {
 		{"one endless line", "ip", "auto", strings.Repeat("x", 3<<20), "a: no line is in a known log format; line 1: longer than 1 MiB"},
 		{"JSON of another kind", "ip", "auto", "\n{\"a\":1}\n", "a: no line is in a known log format; line 2: no time that can be read; it has the members a; name those with the client and the time by --field client=NAME,time=NAME"},
 		{"a format of one's own", "ip", "auto", "200|x\n", `a: no line is in a known log format; line 1 begins "200|x"; describe the lines by --format '$remote_addr [$time_local] ...', see docs/replay.md`},
+		{"names without end", "ip", "auto", `{"` + strings.Repeat("a", 1000) + `":1}`, "a: no line is in a known log format; line 1: no time that can be read; it has the members " + strings.Repeat("a", 40) + "; name those with the client and the time by --field client=NAME,time=NAME"},
 		{"an array", "ip", "auto", "[\n{\"a\":1},\n", "a: no line is in a known log format; line 1 is not one JSON object; to make such lines, type jq -c . FILE, or jq -c .[] FILE for an array"},
-		{"another format", "ip", "json", line("198.18.0.1", 1), "a: no line is in the format json; line 1: not a JSON object; it begins \"198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] \\\"GET /\"; describe the lines by --format '$remote_addr [$time_local] ...', see docs/replay.md"},
+		{"another format", "ip", "json", line("198.18.0.1", 1), "a: no line is in the format json; line 1 begins \"198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] \\\"GET /\"; describe the lines by --format '$remote_addr [$time_local] ...', see docs/replay.md"},
 		{"header that is not logged", "header:x-api-key", "auto", "\n" + line("198.18.0.1", 1), "a: no line can be replayed; line 2: no header:x-api-key"},
 	} {
 		config := config(t, c.by, "1/m")

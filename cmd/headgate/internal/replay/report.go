@@ -20,7 +20,6 @@ type Traffic struct {
 	Keys           int64  `json:"keys"`
 	Skipped        int64  `json:"skipped"`
 	SkippedReasons []Skip `json:"skipped_reasons"` // the most frequent first
-	Unread         int64  `json:"unread"`          // lines skipped because they could not be read
 	Late           int64  `json:"late"`            // requests decided later than recorded
 	Span           *Span  `json:"span"`            // nil without requests
 	Peak           *Peak  `json:"peak"`            // nil without requests
@@ -37,7 +36,7 @@ type Report struct {
 // File is one of the logs.
 type File struct {
 	Name   string `json:"name"`
-	Format Format `json:"format"` // Guess if no line could be read
+	Format Format `json:"format"` // zero if no line could be read
 	Lines  int64  `json:"lines"`
 }
 
@@ -63,23 +62,27 @@ func (k *Skip) text() string {
 	return fmt.Sprintf("line %d: %s; it %s", k.FirstLine, k.Reason, k.help)
 }
 
+// empty reports whether the lines hold nothing by design.
+func (k *Skip) empty() bool { return k.Reason == whyBlank || k.Reason == whyComment }
+
 // Unreadable returns an error if so many lines could not be read that the report means nothing.
 func (r *Traffic) Unreadable() error {
-	lines := r.Lines
+	lines, unread := r.Lines, int64(0)
 	var first *Skip
-	for i, k := range r.SkippedReasons {
-		if k.Reason == whyBlank || k.Reason == whyComment {
+	for i := range r.SkippedReasons {
+		switch k := &r.SkippedReasons[i]; {
+		case k.empty():
 			lines -= k.Lines
-		}
-		if first == nil && k.unread {
-			first = &r.SkippedReasons[i]
+		case k.unread:
+			unread += k.Lines
+			first = cmp.Or(first, k)
 		}
 	}
-	if first == nil || 100*r.Unread <= lines {
+	if 100*unread <= lines {
 		return nil
 	}
 	return fmt.Errorf("%d of %d lines could not be read: do not trust these numbers; %s: %s",
-		r.Unread, lines, first.File, first.text())
+		unread, lines, first.File, first.text())
 }
 
 // Span is the time from the first request to the last.
@@ -165,9 +168,6 @@ func (t *count) traffic(by By, sources []*source) (Traffic, error) {
 	r.SkippedReasons = mergeSkips(sources)
 	for _, k := range r.SkippedReasons {
 		r.Skipped += k.Lines
-		if k.unread {
-			r.Unread += k.Lines
-		}
 	}
 	if r.Requests > 0 {
 		r.Span = &Span{time.UnixMicro(t.from).UTC(), time.UnixMicro(t.to).UTC()}
@@ -181,7 +181,7 @@ func (t *count) traffic(by By, sources []*source) (Traffic, error) {
 // as if the limit was fine.
 func nothingUsed(skips []Skip) error {
 	for _, k := range skips {
-		if k.Reason != whyBlank && k.Reason != whyComment {
+		if !k.empty() {
 			return fmt.Errorf("%s: no line can be replayed; %s", k.File, k.text())
 		}
 	}

@@ -2,19 +2,17 @@ package replay
 
 import "regexp"
 
-// shipped is what shippers write before a line. The groups are times with a year.
+// shipped is what shippers write before a line. The groups are two times with a year,
+// and the bracket of what is no request without the time before it.
 var shipped = regexp.MustCompile(`^(?:` +
 	// RFC 5424, or the priority that comes before what follows
 	`<\d+>1 (\S+)(?: \S+){4} (?:- |(?:\[(?:[^\]\\]|\\.)*\])+ )\x{FEFF}?|<\d+>|` +
 	// RFC 3164: Dec 17 09:03:01 web1 nginx[812]:
 	`[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?:(?:\S+ )?[A-Za-z_(/]\S*: )?|` +
 	// rsyslog and Kubernetes, or a time only
-	`(\d{4}-\d\d-\d\dT\S+) (?:std(?:out|err) \S |(?:\S+ )?[A-Za-z_(/]\S*: )|` +
+	`(\d{4}-\d\d-\d\dT\S+) (?:std(?:out|err) \S |(?:\S+ )?[A-Za-z_(/]\S*: |([\[{]))|` +
 	// docker compose, kubectl logs --prefix
 	`\[pod/\S+\] |[A-Za-z][\w.-]* +\| )`)
-
-// stamped is a time that a shipper has written before what is no request without it.
-var stamped = regexp.MustCompile(`^(\d{4}-\d\d-\d\dT\S+) [\[{]`)
 
 // unship cuts off what shippers have written before a line, and returns the time in that, if there
 // is one with a year.
@@ -25,17 +23,14 @@ func unship(line []byte) (rest, stamp []byte) {
 		}
 		at := shipped.FindSubmatchIndex(line)
 		if at == nil {
-			if at = stamped.FindSubmatchIndex(line); at == nil {
-				break
-			}
-			at[1]-- // the bracket
+			break
 		}
-		for i := 2; i < len(at); i += 2 {
+		for i := 2; i < 6; i += 2 {
 			if at[i] >= 0 {
 				stamp = line[at[i]:at[i+1]]
 			}
 		}
-		line = line[at[1]:]
+		line = line[at[1]-(at[7]-at[6]):] // with the bracket
 	}
 	return line, stamp
 }

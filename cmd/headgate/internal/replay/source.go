@@ -91,11 +91,11 @@ func (s *source) read() error {
 		return nil
 	}
 	if !s.known {
-		s.known, s.format = true, s.reader.used()
+		s.known, s.format = true, s.reader.tried[s.reader.last]
 	}
 	key, why := s.keyer.make(&s.entry)
 	if why != "" {
-		s.skipLine(why, why == whyNoClient || why == whyNoMethod, line)
+		s.skipLine(why, why == whyNoClient || why == whyNoRequest, line)
 		return nil
 	}
 	r := record{at: s.entry.at, line: s.lines.number, key: s.names.id(key)}
@@ -133,8 +133,7 @@ func (s *source) checkFormat() error {
 	}
 	var first *Skip
 	for _, k := range s.skips {
-		if k.Reason != whyBlank && (first == nil || first.Reason == whyComment ||
-			k.FirstLine < first.FirstLine && k.Reason != whyComment) {
+		if !k.empty() && (first == nil || k.FirstLine < first.FirstLine) {
 			first = k
 		}
 	}
