@@ -12,8 +12,7 @@ import "bytes"
 // possible, if By needs it.
 type clfParser struct {
 	wanted
-	common bool
-	times  timestamps
+	times timestamps
 }
 
 func (p *clfParser) parse(line []byte, e *entry) string {
@@ -36,7 +35,7 @@ func (p *clfParser) parse(line []byte, e *entry) string {
 	if p.status && beginsStatus(rest) {
 		e.status, _ = word(rest[1:])
 	}
-	if len(p.headers) > 0 && !p.common {
+	if len(p.headers) > 0 {
 		p.readHeaders(rest, e)
 	}
 	return ""

@@ -11,8 +11,7 @@ type collector struct {
 	name  [64]byte
 
 	text, timeText []byte // a line that a shipper has put into a member, quoted, and its time
-	date, clock    []byte // of a time in two parts
-	joined         []byte
+	joined         []byte // a time in two parts, and spaces
 }
 
 // Reasons why a line is not a request.
@@ -24,15 +23,14 @@ const (
 
 func (p *collector) begin(e *entry) {
 	p.e, p.rank = e, [len(p.rank)]uint8{}
-	p.text, p.timeText, p.date, p.clock = nil, nil, nil, nil
+	p.text, p.timeText, p.joined = nil, nil, p.joined[:0]
 }
 
 // end completes the entry, and returns the reason why it is none, if so.
 func (p *collector) end() string {
 	e := p.e
-	if e.at == 0 && p.date != nil && p.clock != nil {
-		p.joined = append(append(append(p.joined[:0], p.date...), ' '), p.clock...)
-		e.at, _ = p.times.read(p.joined)
+	if e.at == 0 && len(p.joined) > 0 {
+		e.at, _ = p.times.read(bytes.TrimSpace(p.joined))
 	}
 	if e.at == 0 && len(e.stamp) > 0 {
 		e.at, _ = p.times.read(e.stamp)
@@ -174,7 +172,7 @@ func (p *collector) better(f field, rank uint8) bool {
 	return true
 }
 
-// setTime keeps a time, or one of the two parts of one.
+// setTime keeps a time, or one of the two parts of one, of which the date comes first.
 func (p *collector) setTime(rank uint8, v []byte) {
 	if v[0] == '[' {
 		v = bytes.TrimSuffix(v[1:], []byte{']'})
@@ -185,11 +183,8 @@ func (p *collector) setTime(rank uint8, v []byte) {
 		}
 		return
 	}
-	switch {
-	case len(v) == len("2025-12-17") && (v[4] == '-' || v[4] == '/'):
-		p.date = v
-	case len(v) >= len("09:03:01") && v[2] == ':' && v[5] == ':' && rank < 2: // no duration
-		p.clock = v
+	if rank < 2 && len(v) < 40 && (v[0] == '2' || bytes.IndexByte(v, ':') == 2) { // no duration
+		p.joined = append(append(p.joined, v...), ' ')
 	}
 }
 

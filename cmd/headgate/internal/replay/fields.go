@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"iter"
 	"slices"
 	"strings"
 
@@ -149,24 +150,28 @@ func ParseNames(text string) (n Names, err error) {
 	return n, nil
 }
 
-// memberOf returns the value of a member, or nil.
-func memberOf(object []byte, path string) []byte {
-	s := jsonscan.Of(object)
-	for s.Enter('{') || s.Enter(',') {
-		quoted, ok := s.Name()
-		value, whole := s.Value()
-		if !ok || !whole {
-			return nil
-		}
-		rest, in := strings.CutPrefix(path, string(bytes.Trim(quoted, `"`)))
-		switch {
-		case in && rest == "":
-			return value
-		case in && rest[0] == '.' && value[0] == '{':
-			if inner := memberOf(value, rest[1:]); inner != nil {
-				return inner
+// membersOf yields the names and values of an object.
+func membersOf(object []byte) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		s := jsonscan.Of(object)
+		for s.Enter('{') || s.Enter(',') {
+			name, ok := s.Name()
+			value, whole := s.Value()
+			if !ok || !whole || !yield(string(bytes.Trim(name, `"`)), value) {
+				return
 			}
 		}
 	}
-	return nil
+}
+
+// memberOf returns the value of a member, or nil.
+func memberOf(object []byte, path string) (found []byte) {
+	for name, value := range membersOf(object) {
+		if rest, ok := strings.CutPrefix(path, name); ok && rest == "" {
+			return value
+		} else if ok && rest[0] == '.' && found == nil {
+			found = memberOf(value, rest[1:])
+		}
+	}
+	return found
 }

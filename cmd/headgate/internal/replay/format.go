@@ -112,7 +112,7 @@ func newParser(f Format, w wanted) parser {
 	case "json":
 		return &jsonParser{collector: collector{wanted: w}}
 	case "combined", "common":
-		return &clfParser{wanted: w, common: f.name == "common"}
+		return &clfParser{wanted: w}
 	}
 	return newLayout(f, w)
 }

@@ -18,10 +18,7 @@ func (p *jsonParser) parse(line []byte, e *entry) string {
 	if !p.scan.Enter('{') {
 		return whyUnknown
 	}
-	if !p.object(atTop, 0) {
-		return "not a whole JSON object"
-	}
-	if p.scan.Enter(','); !p.scan.AtEnd() { // a line of an array
+	if !p.object(atTop, 0) || !p.scan.Enter(',') && !p.scan.AtEnd() { // a comma in an array
 		return "not a whole JSON object"
 	}
 	for _, n := range p.names {
@@ -35,17 +32,16 @@ func (p *jsonParser) parse(line []byte, e *entry) string {
 // object reads the members of an object, after its brace. It returns false if the line is not
 // JSON.
 func (p *jsonParser) object(in place, depth int) bool {
-	s := &p.scan
-	for first := true; ; first = false {
-		if s.Enter('}') {
-			return true
-		}
-		if !first && !s.Enter(',') {
-			return false
-		}
+	for {
 		m, ok := p.next(in)
-		if !ok || !p.member(m, depth) {
+		if !ok {
+			return p.scan.Enter('}') // no member, or a comma after the last
+		}
+		if !p.member(m, depth) {
 			return false
+		}
+		if !p.scan.Enter(',') {
+			return p.scan.Enter('}')
 		}
 	}
 }

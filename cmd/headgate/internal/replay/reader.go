@@ -132,8 +132,8 @@ func (r *reader) try(i int, rest, stamp []byte, e *entry) string {
 
 // jsonObject returns the JSON object that a line ends with, and the time before it.
 func jsonObject(line []byte) (object, before []byte) {
-	if len(line) > 0 && line[0] == '{' {
-		return line, nil
+	if t := bytes.TrimLeft(line, " \t"); len(t) > 0 && t[0] == '{' {
+		return t, nil
 	}
 	end := bytes.TrimRight(line, ", ")
 	i := bytes.Index(line, []byte(`{"`))
@@ -151,7 +151,12 @@ func jsonObject(line []byte) (object, before []byte) {
 func help(line []byte) string {
 	line, _ = unship(bytes.TrimSpace(line))
 	object, _ := jsonObject(line)
-	names := membersOf(object)
+	var names []string
+	for name := range membersOf(object) {
+		if len(names) < 12 {
+			names = append(names, name[:min(len(name), 40)])
+		}
+	}
 	begin := line[:min(len(line), 50)]
 	switch {
 	case len(line) == 0:
@@ -167,20 +172,4 @@ func help(line []byte) string {
 	}
 	return "begins " + quoted(string(begin)) +
 		"; describe the lines by --format '$remote_addr [$time_local] ...', see docs/replay.md"
-}
-
-// membersOf returns the names of the members of an object, or nothing if it is not whole.
-func membersOf(object []byte) (names []string) {
-	s := jsonscan.Of(object)
-	for s.Enter('{') || s.Enter(',') {
-		name, ok := s.Name()
-		if _, whole := s.Value(); !ok || !whole {
-			return nil
-		}
-		if len(names) < 12 {
-			name = bytes.Trim(name, `"`)
-			names = append(names, string(name[:min(len(name), 40)]))
-		}
-	}
-	return names
 }
