@@ -67,8 +67,9 @@ func (p *clfParser) time(line []byte) (from, to int, at int64) {
 // the identity on all servers in use, or else the last address. The user name may hold anything. A
 // name is a client only before a dash and a user; a virtual host may come before both.
 func client(b []byte) (host, addr []byte) {
-	if first, rest := word(b); string(rest) == "- -" && isPlain(first) {
-		return nil, first
+	first, rest := word(b)
+	if string(rest) == "- -" && len(first) > 6 && isDigit(first[0]) && bytes.Count(first, dot) == 3 {
+		return nil, first // as most lines begin
 	}
 	words, at := bytes.SplitN(b, []byte{' '}, 32), -1
 	for i, w := range words {
@@ -94,16 +95,19 @@ func client(b []byte) (host, addr []byte) {
 	return host, bytes.Trim(words[at], `"',`)
 }
 
+var dot = []byte{'.'}
+
 // isPlain reports whether b looks like an IPv4 address or the name of a host.
 func isPlain(b []byte) bool {
 	dots, letter := 0, false
 	for _, c := range b {
 		switch {
-		case 'a' <= c|0x20 && c|0x20 <= 'z':
-			letter = true
+		case isDigit(c):
 		case c == '.':
 			dots++
-		case !isDigit(c) && c != '-' && c != '_' && (c != ':' || !letter):
+		case 'a' <= c|0x20 && c|0x20 <= 'z':
+			letter = true
+		case c != '-' && c != '_' && (c != ':' || !letter):
 			return false
 		}
 	}

@@ -190,5 +190,8 @@ func (p *collector) setTime(rank uint8, v []byte) {
 
 // lastOf returns the last address of a list: each proxy adds the one that it was asked from.
 func lastOf(v []byte) []byte {
+	if bytes.IndexByte(v, ',') < 0 {
+		return v
+	}
 	return bytes.TrimSpace(v[bytes.LastIndexByte(v, ',')+1:])
 }

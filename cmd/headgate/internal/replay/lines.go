@@ -35,14 +35,22 @@ func (l *lines) next() ([]byte, error) {
 		return nil, err
 	}
 	l.number++
-	line = bytes.TrimSuffix(line, []byte{'\n'})
+	line = without(line, '\n')
 	if len(line) > longestLine {
 		return nil, errTooLong
 	}
 	if l.number == 1 {
 		line = bytes.TrimPrefix(line, []byte("\uFEFF"))
 	}
-	return bytes.TrimSuffix(line, []byte{'\r'}), nil
+	return without(line, '\r'), nil
+}
+
+// without removes a last byte c.
+func without(line []byte, c byte) []byte {
+	if n := len(line) - 1; n >= 0 && line[n] == c {
+		return line[:n]
+	}
+	return line
 }
 
 // longLine returns the line that begins with part, or more than longestLine of it.

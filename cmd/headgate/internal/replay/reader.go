@@ -58,9 +58,9 @@ func (r *reader) parse(line, stamp []byte, e *entry) string {
 			return whyComment
 		}
 	}
-	rest, at := unship(line)
-	if at != nil {
-		stamp = at
+	rest := line
+	if !isBare(line) {
+		rest, stamp = unship(line, stamp)
 	}
 	if r.last < len(r.parsers) {
 		if why := r.try(r.last, rest, stamp, e); why == "" {
@@ -100,11 +100,15 @@ func (r *reader) detect(line, rest, stamp []byte, e *entry) string {
 
 // try reads a line in one format.
 func (r *reader) try(i int, rest, stamp []byte, e *entry) string {
-	p, isJSON := r.parsers[i].(*jsonParser)
-	if !isJSON {
-		e.clear(stamp)
-		return r.parsers[i].parse(rest, e)
+	if p, ok := r.parsers[i].(*jsonParser); ok {
+		return r.tryJSON(p, i > 0, rest, stamp, e)
 	}
+	e.clear(stamp)
+	return r.parsers[i].parse(rest, e)
+}
+
+// tryJSON reads a line that ends with an object, or only a line of another format in a member.
+func (r *reader) tryJSON(p *jsonParser, only bool, rest, stamp []byte, e *entry) string {
 	object, before := jsonObject(rest)
 	if len(stamp) == 0 {
 		stamp = before
@@ -112,7 +116,7 @@ func (r *reader) try(i int, rest, stamp []byte, e *entry) string {
 	e.clear(stamp)
 	why := p.parse(object, e)
 	isRequest := why == "" && len(e.addr) > 0 && (e.method != nil || e.target != nil)
-	if r.inside != nil && len(p.text) >= shortestLine && p.text[0] == '"' && (!isRequest || i > 0) {
+	if r.inside != nil && len(p.text) >= shortestLine && p.text[0] == '"' && (!isRequest || only) {
 		text, _ := jsonscan.Unquote(p.text)
 		within := r.inside.parse(bytes.TrimRight(text, "\r\n"), p.timeText, e)
 		if within == "" && len(e.addr) > 0 {
@@ -122,7 +126,7 @@ func (r *reader) try(i int, rest, stamp []byte, e *entry) string {
 		why = p.parse(object, e)
 	}
 	switch {
-	case i > 0: // only lines of another format in members
+	case only:
 		return whyUnknown
 	case why == "" && len(before) > 0 && e.method == nil && e.target == nil:
 		return "no request after the text" // that an application has logged
@@ -132,8 +136,11 @@ func (r *reader) try(i int, rest, stamp []byte, e *entry) string {
 
 // jsonObject returns the JSON object that a line ends with, and the time before it.
 func jsonObject(line []byte) (object, before []byte) {
-	if t := bytes.TrimLeft(line, " \t"); len(t) > 0 && t[0] == '{' {
-		return t, nil
+	for len(line) > 0 && line[0] <= ' ' {
+		line = line[1:]
+	}
+	if len(line) > 0 && line[0] == '{' {
+		return line, nil
 	}
 	end := bytes.TrimRight(line, ", ")
 	i := bytes.Index(line, []byte(`{"`))
@@ -149,7 +156,7 @@ func jsonObject(line []byte) (object, before []byte) {
 
 // help says what a line that cannot be read has, and which option may help.
 func help(line []byte) string {
-	line, _ = unship(bytes.TrimSpace(line))
+	line, _ = unship(bytes.TrimSpace(line), nil)
 	object, _ := jsonObject(line)
 	var names []string
 	for name := range membersOf(object) {

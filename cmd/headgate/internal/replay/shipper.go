@@ -14,12 +14,18 @@ var shipped = regexp.MustCompile(`^(?:` +
 	// docker compose, kubectl logs --prefix
 	`\[pod/\S+\] |[A-Za-z][\w.-]* +\| )`)
 
+// isBare reports whether nothing can be before a line that a server has written: one that is short,
+// or begins with a brace or an address, as most do.
+func isBare(line []byte) bool {
+	return len(line) < 16 || line[0] == '{' || isDigit(line[0]) && line[4] != '-'
+}
+
 // unship cuts off what shippers have written before a line, and returns the time in that, if there
-// is one with a year.
-func unship(line []byte) (rest, stamp []byte) {
+// is one with a year, or stamp.
+func unship(line, stamp []byte) (rest, time []byte) {
 	for range 4 { // Compose may show what Kubernetes has of syslog
-		if len(line) < 16 || line[0] == '{' || isDigit(line[0]) && line[4] != '-' {
-			break // a line that begins with an address, as most do
+		if isBare(line) {
+			break
 		}
 		at := shipped.FindSubmatchIndex(line)
 		if at == nil {
