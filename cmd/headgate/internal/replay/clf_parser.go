@@ -1,6 +1,9 @@
 package replay
 
-import "bytes"
+import (
+	"bytes"
+	"regexp"
+)
 
 // clfParser reads the Common Log Format and the combined one, which adds the
 // referer and the user agent:
@@ -82,7 +85,7 @@ func client(b []byte) (host, addr []byte) {
 		}
 	}
 	for i := 0; at < 0 && i < min(2, len(words)-2); i++ {
-		if isDash(words[i+1]) && isPlain(words[i]) {
+		if isDash(words[i+1]) && hostName.Match(words[i]) {
 			at = i
 		}
 	}
@@ -97,22 +100,8 @@ func client(b []byte) (host, addr []byte) {
 
 var dot = []byte{'.'}
 
-// isPlain reports whether b looks like an IPv4 address or the name of a host.
-func isPlain(b []byte) bool {
-	dots, letter := 0, false
-	for _, c := range b {
-		switch {
-		case isDigit(c):
-		case c == '.':
-			dots++
-		case 'a' <= c|0x20 && c|0x20 <= 'z':
-			letter = true
-		case c != '-' && c != '_' && (c != ':' || !letter):
-			return false
-		}
-	}
-	return letter || dots == 3
-}
+// hostName is a name that is a client: one with a letter.
+var hostName = regexp.MustCompile(`^[\w.-]*[A-Za-z][\w.:-]*$`)
 
 func isDash(b []byte) bool { return len(b) == 1 && b[0] == '-' }
 

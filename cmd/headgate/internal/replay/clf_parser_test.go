@@ -81,7 +81,7 @@ func FuzzCLFWritten(f *testing.F) {
 	f.Add("198.18.0.1", "/a b", "Mozilla/5.0 \"x\"")
 	f.Add("::1", "/?q=[17/Dec/2025:09:03:01 +0000]", "\\")
 	f.Fuzz(func(t *testing.T, addr, target, agent string) {
-		if addr == "" || !isPlain([]byte(addr)) && !isAddress([]byte(addr)) || target == "" || strings.HasPrefix(target, " ") || strings.HasSuffix(target, " ") ||
+		if addr == "" || !hostName.MatchString(addr) && !isAddress([]byte(addr)) || target == "" || strings.HasPrefix(target, " ") || strings.HasSuffix(target, " ") ||
 			strings.Contains(target, " HTTP/") || strings.HasPrefix(target, "HTTP/") || strings.ContainsAny(target+agent, "\"\\\n") || agent == "-" {
 			return
 		}

@@ -22,8 +22,10 @@ type entry struct {
 }
 
 func (e *entry) clear(stamp []byte) {
-	clear(e.headers)
-	*e = entry{headers: e.headers, stamp: stamp}
+	headers := e.headers
+	clear(headers)
+	*e = entry{}
+	e.headers, e.stamp = headers, stamp
 }
 
 // wanted are the fields that a parser must find, in addition to the time.

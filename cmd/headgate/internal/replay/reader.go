@@ -49,7 +49,8 @@ func newReader(f Format, w wanted, depth int) *reader {
 // parse reads line into e. stamp is the time of the line, if it has none of its own. It returns the
 // reason if the line cannot be used.
 func (r *reader) parse(line, stamp []byte, e *entry) string {
-	if len(line) > 0 && line[0] == '#' { // before the expression, for speed
+	rest := line
+	if !isBare(line) {
 		if d := directive.FindSubmatch(line); d != nil {
 			w3c := slices.IndexFunc(r.tried, func(f Format) bool { return f.name == "w3c" })
 			if string(d[1]) == "Fields" && w3c >= 0 {
@@ -57,15 +58,10 @@ func (r *reader) parse(line, stamp []byte, e *entry) string {
 			}
 			return whyComment
 		}
-	}
-	rest := line
-	if !isBare(line) {
 		rest, stamp = unship(line, stamp)
 	}
-	if r.last < len(r.parsers) {
-		if why := r.try(r.last, rest, stamp, e); why == "" {
-			return ""
-		}
+	if r.last < len(r.parsers) && r.try(r.last, rest, stamp, e) == "" {
+		return ""
 	}
 	return r.detect(line, rest, stamp, e)
 }

@@ -14,10 +14,10 @@ var shipped = regexp.MustCompile(`^(?:` +
 	// docker compose, kubectl logs --prefix
 	`\[pod/\S+\] |[A-Za-z][\w.-]* +\| )`)
 
-// isBare reports whether nothing can be before a line that a server has written: one that is short,
-// or begins with a brace or an address, as most do.
+// isBare reports whether a line begins with a brace or an address, as most do that no shipper has
+// written.
 func isBare(line []byte) bool {
-	return len(line) < 16 || line[0] == '{' || isDigit(line[0]) && line[4] != '-'
+	return len(line) < 6 || line[0] == '{' || isDigit(line[0]) && line[4] != '-'
 }
 
 // unship cuts off what shippers have written before a line, and returns the time in that, if there

@@ -83,11 +83,11 @@ func (s *source) read() error {
 		return s.noLine(err)
 	}
 	if isBlank(line) {
-		s.skip(Skip{Reason: whyBlank})
+		s.skip(whyBlank, false, nil)
 		return nil
 	}
 	if why := s.reader.parse(line, nil, &s.entry); why != "" {
-		s.skipLine(why, why != whyComment, line)
+		s.skip(why, why != whyComment, line)
 		return nil
 	}
 	if !s.known {
@@ -95,7 +95,7 @@ func (s *source) read() error {
 	}
 	key, why := s.keyer.make(&s.entry)
 	if why != "" {
-		s.skipLine(why, why == whyNoClient || why == whyNoRequest, line)
+		s.skip(why, why == whyNoClient || why == whyNoRequest, line)
 		return nil
 	}
 	r := record{at: s.entry.at, line: s.lines.number, key: s.names.id(key)}
@@ -116,7 +116,7 @@ func (s *source) noLine(err error) error {
 		s.ended = true
 		return s.checkFormat()
 	case errors.Is(err, errTooLong):
-		s.skip(Skip{Reason: whyTooLong, unread: true})
+		s.skip(whyTooLong, true, nil)
 		return nil
 	}
 	return err
@@ -147,21 +147,14 @@ func (s *source) checkFormat() error {
 	return fmt.Errorf("no line is in %s; %s", what, first.text())
 }
 
-// skipLine counts a line that is no request, or may be one.
-func (s *source) skipLine(why string, unread bool, line []byte) {
-	k := Skip{Reason: why, unread: unread}
-	if unread && s.skips[why] == nil {
-		k.help = help(line)
-	}
-	s.skip(k)
-}
-
-func (s *source) skip(first Skip) {
-	k := s.skips[first.Reason]
+// skip counts a line that is no request, or may be one that was not understood.
+func (s *source) skip(why string, unread bool, line []byte) {
+	k := s.skips[why]
 	if k == nil {
-		first.File, first.FirstLine = s.name, s.lines.number
-		k = &first
-		s.skips[first.Reason] = k
+		k = &Skip{Reason: why, File: s.name, FirstLine: s.lines.number, unread: unread}
+		if s.skips[why] = k; unread {
+			k.help = help(line)
+		}
 	}
 	k.Lines++
 }
