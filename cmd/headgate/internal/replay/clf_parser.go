@@ -71,7 +71,7 @@ func (p *clfParser) time(line []byte) (from, to int, at int64) {
 // name is a client only before a dash and a user; a virtual host may come before both.
 func client(b []byte) (host, addr []byte) {
 	first, rest := word(b)
-	if string(rest) == "- -" && len(first) > 6 && isDigit(first[0]) && bytes.Count(first, dot) == 3 {
+	if string(rest) == "- -" && bytes.Count(first, dot) == 3 && isDigit(first[0]) {
 		return nil, first // as most lines begin
 	}
 	words, at := bytes.SplitN(b, []byte{' '}, 32), -1

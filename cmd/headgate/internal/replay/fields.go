@@ -143,8 +143,9 @@ func ParseNames(text string) (n Names, err error) {
 		if fields := namedFields[to]; fields != nil && path != "" {
 			n = append(n, named{path, fields})
 		} else if text != "" {
-			return nil, &headgate.InvalidError{Field: "field", Value: quoted(text), Want: "client, " +
-				"time, method, path, request, status or host, = and a name, joined by commas"}
+			want := "client, time, method, path, request, status or host, = and a name, " +
+				"joined by commas"
+			return nil, &headgate.InvalidError{Field: "field", Value: quoted(text), Want: want}
 		}
 	}
 	return n, nil

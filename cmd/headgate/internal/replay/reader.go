@@ -3,7 +3,6 @@ package replay
 import (
 	"bytes"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -52,9 +51,11 @@ func (r *reader) parse(line, stamp []byte, e *entry) string {
 	rest := line
 	if !isBare(line) {
 		if d := directive.FindSubmatch(line); d != nil {
-			w3c := slices.IndexFunc(r.tried, func(f Format) bool { return f.name == "w3c" })
-			if string(d[1]) == "Fields" && w3c >= 0 {
-				r.parsers[w3c].(*layoutParser).columns(string(line[len(d[0]):]))
+			for i, p := range r.parsers {
+				l, ok := p.(*layoutParser)
+				if ok && r.tried[i].name == "w3c" && string(d[1]) == "Fields" {
+					l.columns(string(line[len(d[0]):]))
+				}
 			}
 			return whyComment
 		}
