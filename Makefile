@@ -75,7 +75,7 @@ chaos: deps ## Break real Redis servers under load, and print what was granted (
 
 .PHONY: gateways
 gateways: ## Run the configurations of docs/gateways with real gateways, and Redis behind Envoy
-	@scripts/deps nginx nginx-lua apache caddy haproxy python redis envoy
+	@scripts/deps nginx nginx-lua apache caddy haproxy python redis envoy envoy-old
 	@go test -count=1 -tags gateways -skip '^TestVendors' $(TESTFLAGS) ./e2e/gateways
 
 .PHONY: sdks
