@@ -3,6 +3,7 @@
 package gateways
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -12,7 +13,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // each runs a test with each gateway.
@@ -135,6 +138,32 @@ func TestFieldsSentTwice(t *testing.T) {
 				denied(t, s, what, a, c.rule)
 			}
 		}
+	})
+}
+
+// Over HTTP/2, the limits are the same, but nginx's Lua cannot ask, as the page says.
+func TestHTTP2(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, g gateway) {
+		found := files(t, g.page)
+		found[g.config] = edit(t, found[g.config], g.http2[0], g.http2[1])
+		s := g.openWith(t, found)
+		protocols := new(http.Protocols)
+		protocols.SetUnencryptedHTTP2(true)
+		s.client.Transport = &http.Transport{Protocols: protocols}
+		if g.config == "lua.conf" {
+			a := s.send(t, "GET", "/", nil)
+			if got := s.app.since(); a.StatusCode != http.StatusInternalServerError || len(got) > 0 {
+				t.Errorf("%s; the app got %q", a.Status, got)
+			}
+			return
+		}
+		for range 2 {
+			a := s.send(t, "POST", "/login", strings.NewReader("user=x"))
+			passed(t, s, a.Proto, a, "POST /login user=x")
+		}
+		a := s.send(t, "POST", "/login", strings.NewReader("user=x"))
+		denied(t, s, a.Proto, a, "login")
 	})
 }
 
@@ -298,12 +327,17 @@ func followPage(t *testing.T, page string) {
 	for name, text := range written {
 		written[name] = there(text)
 	}
-	delete(written, "fail-open") // another way, which is not of the steps
+	delete(written, "fail-open")                                             // another way, which is not of the steps
+	written["headgate.yaml"] = edit(t, written["headgate.yaml"], "/m", "/h") // for slow machines
 	write(t, dir, written)
 	script := there(strings.Join(commands(t, page), ""))
 	script = seconds.ReplaceAllString(script, answering(asked, grpc, service, web))
 	script = "set -e\ntrap 'kill $(jobs -p); wait' EXIT\n" + script
-	bash := exec.CommandContext(t.Context(), "bash", "-c", script)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	bash := exec.CommandContext(ctx, "bash", "-c", script)
+	bash.Cancel = func() error { return bash.Process.Signal(syscall.SIGTERM) } // it ends what it started
+	bash.WaitDelay = 10 * time.Second
 	bash.Dir, _ = filepath.Abs(root)
 	out, err := bash.CombinedOutput()
 	text := strings.ToLower(string(out))

@@ -31,6 +31,7 @@ type gateway struct {
 	failOpen func(t *testing.T, files map[string]string)
 	timeout  [2]string // how the configuration waits for 1 s, and for 9 s
 	uploads  [2]string // an edit that lets clients send bodies of 9 MB
+	http2    [2]string // an edit that lets clients speak HTTP/2, if the page's files do not
 }
 
 var gateways = map[string]gateway{
@@ -43,6 +44,7 @@ var gateways = map[string]gateway{
 		},
 		timeout: [2]string{"proxy_read_timeout    1s", "proxy_read_timeout 9s"},
 		uploads: [2]string{"location / {\n            auth", "location / {\n client_max_body_size 9m; auth"},
+		http2:   [2]string{"listen 127.0.0.1:8000", "listen 127.0.0.1:8000 http2"},
 	},
 	"nginx with Lua": {
 		page: "nginx.md", config: "lua.conf",
@@ -53,6 +55,7 @@ var gateways = map[string]gateway{
 		},
 		timeout: [2]string{"proxy_read_timeout    1s", "proxy_read_timeout 9s"},
 		uploads: [2]string{"location / {\n            access", "location / {\n client_max_body_size 9m; access"},
+		http2:   [2]string{"listen 127.0.0.1:8000", "listen 127.0.0.1:8000 http2"},
 	},
 	"Caddy": {
 		page: "caddy.md", config: "Caddyfile",
@@ -63,6 +66,7 @@ var gateways = map[string]gateway{
 			files["Caddyfile"] = site + files["fail-open"] + "}\n"
 		},
 		timeout: [2]string{"response_header_timeout 1s", "response_header_timeout 9s"},
+		http2:   [2]string{"{\n\tadmin off", "{\n servers {\n protocols h1 h2c\n }\n admin off"},
 	},
 	"Apache": {
 		page: "apache.md", config: "apache.conf", connect: true, logs: true,
@@ -72,11 +76,16 @@ var gateways = map[string]gateway{
 			files["headgate.lua"] = edit(t, files["headgate.lua"], "return 503", "return apache2.DECLINED")
 		},
 		timeout: [2]string{"http.TIMEOUT = 1", "http.TIMEOUT = 9"},
+		http2: [2]string{
+			"Listen 127.0.0.1:8000",
+			"LoadModule http2_module /usr/lib/apache2/modules/mod_http2.so\nProtocols h2c http/1.1\nListen 127.0.0.1:8000",
+		},
 	},
 	"Envoy": {
 		page: "envoy.md", config: "envoy.yaml", grpc: true,
 		command: []string{
 			envoy(), "-c", "envoy.yaml", "--use-dynamic-base-id", "--concurrency", "1", "--log-level", "error",
+			"--file-flush-interval-msec", "100",
 		},
 		down: []int{503, 503},
 		failOpen: func(t *testing.T, files map[string]string) {
