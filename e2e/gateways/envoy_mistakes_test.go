@@ -165,27 +165,6 @@ func TestEnvoyBehindABalancer(t *testing.T) {
 	}
 }
 
-// The limits of a virtual host apply to a route with limits of its own only with
-// include_vh_rate_limits.
-func TestLimitsOfVirtualHosts(t *testing.T) {
-	t.Parallel()
-	const own = "rate_limits: [{actions: [{generic_key: {descriptor_value: own}}]}]"
-	s := openRoutes(t, "              - match: {path: /own}\n                route: {cluster: app, "+own+"}\n"+
-		"              - match: {path: /both}\n                route: {cluster: app, include_vh_rate_limits: true, "+own+"}\n"+
-		"              - match: {prefix: /}\n                route: {cluster: app}\n"+
-		"              rate_limits: [{actions: [{generic_key: {descriptor_value: host}}]}]\n",
-		"domain: edge\ndescriptors:\n  - {key: generic_key, value: own, limit: 100/d}\n"+
-			"  - {key: generic_key, value: host, limit: 2/d}\n")
-	for i, c := range []struct {
-		path string
-		want int
-	}{{"/", 200}, {"/both", 200}, {"/", 429}, {"/both", 429}, {"/own", 200}, {"/own", 200}, {"/own", 200}} {
-		if got := s.send(t, "GET", c.path, nil).StatusCode; got != c.want {
-			t.Errorf("%d: %s: %d; want %d", i, c.path, got, c.want)
-		}
-	}
-}
-
 // Which rule denied is in Envoy's access log. Requests that Envoy answers itself are asked about if
 // they have a route, and an error of a check gets status_on_error.
 func TestEnvoyAnswersItself(t *testing.T) {

@@ -74,7 +74,7 @@ func (r *row) compare(t *testing.T) {
 // usualFields are the fields of a row, and what they are if the row does not have them.
 var usualFields = map[string]string{
 	"without_upstream": "", "server": "plain", "descriptors": "{key: generic_key, value: a, 1/day}",
-	"actions": "generic(a)", "limits": "", "host": "", "per_route": "", "note": `""`, "before": "",
+	"actions": "generic(a)", "limits": "", "host": "", "route": "", "per_route": "", "note": `""`, "before": "",
 	"filter": "", "domain": "", "network": "",
 	"x_ratelimit": "DRAFT_VERSION_03", "grpc_service": "",
 }
@@ -281,6 +281,7 @@ static_resources:
               - match: {prefix: /}
                 route:
                   cluster: app
+                  {{.route}}
                   rate_limits: [{{or .limits (printf "{actions: [%s]}" .actions)}}]
                 metadata: {filter_metadata: {ns: {plan: silver}}}
                 response_headers_to_add: [{header: {key: x-note, value: {{.note}}}}]
