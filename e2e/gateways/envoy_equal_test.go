@@ -192,7 +192,7 @@ func (a attempt) odd() bool {
 func TestEnvoyDecidesAsTheProxy(t *testing.T) {
 	t.Parallel()
 	found := files(t, "envoy.md")
-	found["headgate.yaml"] = equalRules + "# /m\n"
+	found["headgate.yaml"] = equalRules
 	envoy := gateways["Envoy"].openWith(t, found)
 	proxy, _ := openProxy(t, equalRules)
 	count := make(map[string]int)
@@ -243,7 +243,7 @@ func TestEnvoyDecidesCallsAsTheProxy(t *testing.T) {
 	t.Cleanup(app.Stop)
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	found := files(t, "envoy.md")
-	found["headgate.yaml"] = rules + "# /m\n"
+	found["headgate.yaml"] = rules
 	_, http2, _ := strings.Cut(found["envoy.yaml"], "    typed_extension_protocol_options:")
 	http2, _, _ = strings.Cut(http2, "    load_assignment:")
 	config := edit(t, found["envoy.yaml"], "port_value: 3000", "port_value: "+port)

@@ -21,7 +21,7 @@ func openRoutes(t *testing.T, routes, domain string, pairs ...string) *site {
 	for i := 0; i < len(pairs); i += 2 {
 		config = edit(t, config, pairs[i], pairs[i+1])
 	}
-	found["headgate.yaml"], found["envoy.yaml"] = domain+"# /m\n", config
+	found["headgate.yaml"], found["envoy.yaml"] = domain, config
 	return gateways["Envoy"].openWith(t, found)
 }
 

@@ -33,7 +33,7 @@ func TestOldEnvoy(t *testing.T) {
 		found["envoy.yaml"] = withBody(t, line.ReplaceAllString(found["envoy-descriptors.yaml"], ""))
 		found["envoy-descriptors.yaml"] = ""
 		found["headgate.yaml"] = "envoy: {header_fields: true}\ndomains:\n- domain: edge\n" +
-			"  descriptors:\n  - {key: remote_address, limit: 3/h} # not 3/m\n"
+			"  descriptors:\n  - {key: remote_address, limit: 3/h}\n"
 		testDenial(t, g.openWith(t, found))
 	})
 }
@@ -43,7 +43,7 @@ func TestBodyOfDenial(t *testing.T) {
 	t.Parallel()
 	found := files(t, "envoy.md")
 	found["envoy.yaml"] = withBody(t, found["envoy-descriptors.yaml"])
-	found["headgate.yaml"] = edit(t, found["domain.yaml"], "unit: minute", "unit: hour") + "# /m\n"
+	found["headgate.yaml"] = edit(t, found["domain.yaml"], "unit: minute", "unit: hour")
 	testDenial(t, gateways["Envoy"].openWith(t, found))
 }
 

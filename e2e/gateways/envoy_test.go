@@ -238,7 +238,7 @@ func TestDescriptorsBehindEnvoy(t *testing.T) {
 	t.Parallel()
 	found := files(t, "envoy.md")
 	g := gateways["Envoy"]
-	found["headgate.yaml"] = edit(t, found["domain.yaml"], "unit: minute", "unit: hour") + "# /m\n"
+	found["headgate.yaml"] = edit(t, found["domain.yaml"], "unit: minute", "unit: hour")
 	found["envoy.yaml"] = found["envoy-descriptors.yaml"]
 	s := g.openWith(t, found)
 	for _, left := range []string{"2", "1", "0"} {

@@ -43,7 +43,7 @@ const outageRules = `when_store_fails: %s
 store_timeout: %s
 instances: 2
 rules:
-  - {name: day, key: "header:X-User", limits: 20/d} # not 20/m
+  - {name: day, key: "header:X-User", limits: 20/d}
   - {name: jobs, match: {path: /jobs}, permits: 20}
 domains:
   - domain: edge

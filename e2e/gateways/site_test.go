@@ -198,7 +198,7 @@ func (g gateway) openWith(t *testing.T, found map[string]string, args ...string)
 	t.Cleanup(server.Close)
 	dir := directory(t)
 	// By the minute, a slow machine would see tokens come back.
-	found["headgate.yaml"] = edit(t, found["headgate.yaml"], "/m", "/h")
+	found["headgate.yaml"] = strings.ReplaceAll(found["headgate.yaml"], "/m", "/h")
 	found["headgate.yaml"] += g.rules
 	write(t, dir, map[string]string{"headgate.yaml": found["headgate.yaml"]})
 	for i := range args {
