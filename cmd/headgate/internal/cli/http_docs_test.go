@@ -21,6 +21,7 @@ var changing = []struct {
 }{
 	{regexp.MustCompile(`("(?:retry_after|reset_after|wait)":)\d+(\.\d+)?`), "${1}N"},
 	{regexp.MustCompile(`"until":"[-0-9]+T[:.0-9]+Z"`), `"until":"TIME"`},
+	{regexp.MustCompile(`(?m)^429 \d+$`), "429 N"}, // and Retry-After
 	{idText, `"ID"`},
 }
 
