@@ -54,6 +54,10 @@ func printLog(w io.Writer, r *replay.Traffic, width int) {
 		line("", "%s %s, first %s:%d",
 			thousands(k.Lines), printable(k.Reason), printable(k.File), k.FirstLine)
 	}
+	if r.Proxy != "" {
+		line("warning", "the log also holds X-Forwarded-For: if %s is a proxy, count its clients "+
+			"by --by header:X-Forwarded-For", printable(r.Proxy))
+	}
 }
 
 // tooLate reports whether more than 1% of the requests were decided at a wrong time, so that
@@ -70,7 +74,8 @@ func lateError(r *replay.Traffic, reorder time.Duration) error {
 		late = "more than " + short(reorder) + " out of order"
 	}
 	return fmt.Errorf("%s of %s arrived %s, so their timing is wrong: "+
-		"do not trust these numbers; give each file by name, or increase --reorder",
+		"do not trust these numbers; give each file by name, or increase --reorder; "+
+		"of a log with its newest line first, type tac FILE | headgate replay -",
 		thousands(r.Late), count(r.Requests, "line"), late)
 }
 

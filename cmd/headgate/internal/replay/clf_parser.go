@@ -23,7 +23,9 @@ func (p *clfParser) parse(line []byte, e *entry) string {
 	if to == 0 {
 		return whyUnknown
 	}
-	e.at = at
+	if e.at = at; len(p.names) > 0 {
+		return whyNoColumn
+	}
 	if e.host, e.addr = client(line[:from]); p.client && e.addr == nil {
 		return whyNoFront
 	}
@@ -68,7 +70,8 @@ func (p *clfParser) time(line []byte) (from, to int, at int64) {
 
 // client finds the client in the part before the time: the first address before a dash, which is
 // the identity on all servers in use, or else the last address. The user name may hold anything. A
-// name is a client only before a dash and a user; a virtual host may come before both.
+// name is a client only before a dash and a user; a virtual host may come before both. Of
+// two addresses, servers in use write the client first or last; so neither counts.
 func client(b []byte) (host, addr []byte) {
 	first, rest := word(b)
 	if string(rest) == "- -" && bytes.Count(first, dot) == 3 && isDigit(first[0]) {
@@ -76,8 +79,13 @@ func client(b []byte) (host, addr []byte) {
 	}
 	words, at := bytes.SplitN(b, []byte{' '}, 32), -1
 	for i, w := range words {
-		if !isAddress(bytes.Trim(w, `"',`)) {
+		w = bytes.Trim(w, `"',()`)
+		if !isAddress(w) {
 			continue
+		}
+		if at >= 0 && !bytes.HasSuffix(words[at], comma) && !serverPort.Match(words[at]) &&
+			!bytes.Equal(words[at], w) {
+			return nil, nil
 		}
 		at = i
 		if i == 0 && len(words) == 3 || i+1 < len(words) && isDash(words[i+1]) {
@@ -92,13 +100,16 @@ func client(b []byte) (host, addr []byte) {
 	if at < 0 {
 		return nil, nil
 	}
-	if at == 1 && !bytes.HasSuffix(words[0], []byte{','}) {
+	if at == 1 && !bytes.HasSuffix(words[0], comma) {
 		host = present(words[0])
 	}
-	return host, bytes.Trim(words[at], `"',`)
+	return host, bytes.Trim(words[at], `"',()`)
 }
 
-var dot = []byte{'.'}
+var dot, comma = []byte{'.'}, []byte{','}
+
+// serverPort is an address with a port that is no client's, as Apache's %v:%p may be.
+var serverPort = regexp.MustCompile(`^(?:[\d.]+|\[.+\]):\d{1,4}$`)
 
 // hostName is a name that is a client: one with a letter.
 var hostName = regexp.MustCompile(`^[\w.-]*[A-Za-z][\w.:-]*$`)

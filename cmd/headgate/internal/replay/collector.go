@@ -193,5 +193,5 @@ func lastOf(v []byte) []byte {
 	if bytes.IndexByte(v, ',') < 0 {
 		return v
 	}
-	return bytes.TrimSpace(v[bytes.LastIndexByte(v, ',')+1:])
+	return bytes.Trim(v[bytes.LastIndexByte(v, ',')+1:], " +") // as IIS writes a space
 }

@@ -62,14 +62,15 @@ var members = []struct {
 		"timegenerated realtimetimestamp"},
 	{atTop, fieldTime, 2, "requesttime requesttimeepoch requesttimestamp accessdate receivedat " +
 		"asctime edgeendtimestamp receivetimestamp"},
-	{atTop, fieldAddr, 0, "clientip clientaddr clientaddress clienthost cliip cip"},
-	{atTop, fieldAddr, 1, "remoteaddr remoteip remotehost remoteaddress " +
+	{atTop, fieldAddr, 0, "clientip clientaddress clienthost cliip cip"},
+	{atTop, fieldAddr, 1, "clientaddr"}, // of Traefik: the peer of ClientHost
+	{atTop, fieldAddr, 2, "remoteaddr remoteip remotehost remoteaddress " +
 		"downstreamremoteaddress sourceip srcip calleripaddress networkclientip"},
-	{atTop, fieldAddr, 2, "ip ipaddress ipaddr addr userip realip xrealip httpxrealip " +
+	{atTop, fieldAddr, 3, "ip ipaddress ipaddr addr userip realip xrealip httpxrealip " +
 		"cfconnectingip httpcfconnectingip trueclientip networkpeeraddress"},
-	{atTop, fieldPeer, 2, "peer peeraddr remote"},
-	{atTop, fieldPeer, 4, "xforwardedfor httpxforwardedfor forwardedfor fwd"},
-	{atTop, fieldClient, 3, "client source"},
+	{atTop, fieldPeer, 3, "peer peeraddr remote"},
+	{atTop, fieldPeer, 5, "xforwardedfor httpxforwardedfor forwardedfor fwd"},
+	{atTop, fieldClient, 4, "client source"},
 	{atTop, fieldMethod, 0, "method requestmethod httpmethod httprequestmethod " +
 		"clientrequestmethod verb csmethod reqmethod"},
 	{atTop, fieldTarget, 0, "requesturi requesttarget clientrequesturi originalurl target " +

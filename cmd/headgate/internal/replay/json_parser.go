@@ -23,6 +23,9 @@ func (p *jsonParser) parse(line []byte, e *entry) string {
 	}
 	for _, n := range p.names {
 		if v := memberOf(line, n.path); v != nil {
+			if first := jsonscan.Of(v[1:]); v[0] == '[' && first.Peek() == '"' {
+				v, _ = first.Value()
+			}
 			p.value(meaning{field: n.fields[0], header: -1}, v)
 		}
 	}

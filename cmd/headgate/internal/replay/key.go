@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -133,7 +134,9 @@ func (k *keyer) make(e *entry) (key []byte, why string) {
 	for i, p := range k.by.parts {
 		var b []byte
 		if p.kind == byHeader {
-			b = e.headers[header]
+			if b = e.headers[header]; headerName(p.header) == "xforwardedfor" {
+				b = ports.ReplaceAll(b, []byte("$1"))
+			}
 			header++
 		} else {
 			b = k.part(p.kind, e)
@@ -151,6 +154,9 @@ func (k *keyer) make(e *entry) (key []byte, why string) {
 	}
 	return k.key, ""
 }
+
+// ports are those in a list of addresses, and spaces as IIS writes them.
+var ports = regexp.MustCompile(`(\d\.\d+|\]):\d+|\+`)
 
 func (k *keyer) part(kind kind, e *entry) []byte {
 	switch kind {

@@ -20,6 +20,7 @@ type layoutParser struct {
 type layout struct {
 	steps []step
 	tail  []byte
+	named int // columns that have a name of --field
 }
 
 // step is a variable, and the text before it.
@@ -42,7 +43,7 @@ func isLayout(text string) bool {
 }
 
 func newLayout(f Format, w wanted) *layoutParser {
-	w.status, w.names = true, nil
+	w.status = true
 	p := &layoutParser{collector: collector{wanted: w}, known: slices.Contains(formats, f)}
 	p.spaces = p.layout(f.layout)
 	if p.tabs = p.spaces; !p.known {
@@ -56,7 +57,13 @@ func (p *layoutParser) layout(text string) (l layout) {
 	end := 0
 	for _, at := range variables.FindAllStringIndex(text, -1) {
 		name := strings.Trim(text[at[0]:at[1]], "${}")
-		m := p.find(p.canonical([]byte(name)), atTop)
+		column := string(p.canonical([]byte(name)))
+		m := p.find([]byte(column), atTop)
+		for _, n := range p.names {
+			if string(p.canonical(notWords.ReplaceAll([]byte(n.path), nil))) == column {
+				m.field, m.rank, l.named = n.fields[0], 0, l.named+1
+			}
+		}
 		l.steps = append(l.steps, step{[]byte(text[end:at[0]]), m})
 		end = at[1]
 	}
@@ -91,8 +98,11 @@ func (p *layoutParser) parse(line []byte, e *entry) string {
 			p.set(m, value)
 		}
 	}
-	if !ok {
+	switch {
+	case !ok:
 		return whyUnknown
+	case l.named < len(p.names):
+		return whyNoColumn
 	}
 	return p.end()
 }

@@ -121,10 +121,10 @@ func TestStored(t *testing.T) {
 		{"bzip2, cut off", bzipped[:30], "", "damaged"},
 		{"a host's name", "BZh9 x", "BZh9 x", ""},
 		{"UTF-16", "\xff\xfea\x00", "", "is UTF-16; type iconv -f UTF-16 -t UTF-8 FILE"},
-		{"tar", strings.Repeat("x", 257) + "ustar\x00", "", "is tar; type tar -xOf FILE"},
+		{"tar", strings.Repeat("x", 257) + "ustar\x00", "", "is tar; type mkdir x && tar -xf FILE -C x, and give the files in x"},
 		{"tar in gzip", zip(strings.Repeat("x", 257) + "ustar\x00"), "", "is tar"},
 		{"xz", "\xfd7zXZ\x00\x00\x04", "", "is xz; type xzcat FILE"},
-		{"zip", "PK\x03\x04\x14\x00", "", "is zip; type unzip -p FILE"},
+		{"zip", "PK\x03\x04\x14\x00", "", "is zip; type unzip -d x FILE"},
 		{"damaged", string(damaged), "a b", "checksum"},
 	} {
 		got, err := readLines(newStored(strings.NewReader(c.stored)))

@@ -21,8 +21,9 @@ type reader struct {
 }
 
 const (
-	whyComment = "comment"
-	whyNoFront = "no client address before the time"
+	whyComment  = "comment"
+	whyNoFront  = "no single client address before the time"
+	whyNoColumn = "no column has a name of --field"
 
 	shortestLine = 24 // a shorter text in a member is no line of a log
 )
@@ -152,7 +153,7 @@ func jsonObject(line []byte) (object, before []byte) {
 }
 
 // help says what a line that cannot be read has, and which option may help.
-func help(line []byte) string {
+func help(why string, line []byte) string {
 	line, _ = unship(bytes.TrimSpace(line), nil)
 	object, _ := jsonObject(line)
 	var names []string
@@ -174,6 +175,17 @@ func help(line []byte) string {
 		return "is not one JSON object; to make such lines, type jq -c . FILE, " +
 			"or jq -c .[] FILE for an array"
 	}
+	example := "$remote_addr [$time_local] ..."
+	switch header, isHeader := strings.CutPrefix(why, "no header:"); {
+	case why == whyNoFront:
+		example = `$remote_addr $_ - - [$time_local] "$request"`
+	case why == whyNoColumn:
+		header = "X-Forwarded-For"
+		fallthrough
+	case isHeader:
+		example = `$remote_addr - - [$time_local] "$request" $_ $_ "$_" "$_" "$http_` +
+			strings.ToLower(strings.ReplaceAll(header, "-", "_")) + `"`
+	}
 	return "begins " + quoted(string(begin)) +
-		"; describe the lines by --format '$remote_addr [$time_local] ...', see docs/replay.md"
+		"; describe the lines by --format '" + example + "', see docs/replay.md"
 }

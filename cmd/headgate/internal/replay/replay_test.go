@@ -100,7 +100,7 @@ func TestNoRequestThatDay(t *testing.T) {
 func TestSkips(t *testing.T) {
 	good := line("198.18.0.1", 1)
 	for _, c := range []struct{ name, by, log, want string }{
-		{"no client", "ip", good + line("-", 2), "no client address before the time"},
+		{"no client", "ip", good + line("-", 2), "no single client address before the time"},
 		{"no header", "header:user-agent", good + `198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] "GET / HTTP/1.1" 200 5` + "\n", "no header:user-agent"},
 		{"no request", "path", good + `198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] "-" 408 0` + "\n", "no path"},
 		{"no request, method", "ip,method", good + `198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] "\x16\x03" 408 0` + "\n", "no method"},
@@ -125,7 +125,7 @@ func TestNoReport(t *testing.T) {
 		{"names without end", "ip", "auto", `{"` + strings.Repeat("a", 1000) + `":1}`, "a: no line is in a known log format; line 1: no time that can be read; it has the members " + strings.Repeat("a", 40) + "; name those with the client and the time by --field client=NAME,time=NAME"},
 		{"an array", "ip", "auto", "[\n{\"a\":1},\n", "a: no line is in a known log format; line 1 is not one JSON object; to make such lines, type jq -c . FILE, or jq -c .[] FILE for an array"},
 		{"another format", "ip", "json", line("198.18.0.1", 1), "a: no line is in the format json; line 1 begins \"198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] \\\"GET /\"; describe the lines by --format '$remote_addr [$time_local] ...', see docs/replay.md"},
-		{"header that is not logged", "header:x-api-key", "auto", "\n" + line("198.18.0.1", 1), "a: no line can be replayed; line 2: no header:x-api-key"},
+		{"header that is not logged", "header:x-api-key", "auto", "\n" + line("198.18.0.1", 1), "a: no line can be replayed; line 2: no header:x-api-key; it begins \"198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] \\\"GET /\"; describe the lines by --format '$remote_addr - - [$time_local] \"$request\" $_ $_ \"$_\" \"$_\" \"$http_x_api_key\"', see docs/replay.md"},
 	} {
 		config := config(t, c.by, "1/m")
 		config.Format, _ = replay.ParseFormat(c.format)

@@ -23,6 +23,7 @@ type Traffic struct {
 	Late           int64  `json:"late"`            // requests decided later than recorded
 	Span           *Span  `json:"span"`            // nil without requests
 	Peak           *Peak  `json:"peak"`            // nil without requests
+	Proxy          string `json:"-"`               // a client that may be one; or nothing
 }
 
 // Report is the result of a replay.
@@ -81,7 +82,8 @@ func (r *Traffic) Unreadable() error {
 	if 100*unread <= lines {
 		return nil
 	}
-	return fmt.Errorf("%d of %d lines could not be read: do not trust these numbers; %s: %s",
+	return fmt.Errorf("%d of %d lines could not be read: do not trust these numbers; %s: %s; "+
+		"or remove such lines, for example by grep",
 		unread, lines, first.File, first.text())
 }
 
@@ -164,6 +166,9 @@ func (t *count) traffic(by By, sources []*source) (Traffic, error) {
 		r.Files = append(r.Files, File{s.name, s.format, s.lines.number})
 		r.Lines += s.lines.number
 		r.Late += s.order.late
+		if 2*s.others >= probed-s.probe { // few are what clients send themselves
+			r.Proxy = cmp.Or(r.Proxy, s.proxy)
+		}
 	}
 	r.SkippedReasons = mergeSkips(sources)
 	for _, k := range r.SkippedReasons {

@@ -47,7 +47,7 @@ var shapes = []struct{ name, line, want string }{
 	{"quoted first column", `"ADDR" - - [LOCAL] "GET PATH HTTP/1.1" 200 5`, ""},
 	{"quoted list", `"203.0.113.9, ADDR" - - [LOCAL] "GET PATH HTTP/1.1" 200 5`, ""},
 	{"list", `203.0.113.9, ADDR - - [LOCAL] "GET PATH HTTP/1.1" 200 5`, ""},
-	{"X-Forwarded-For before the client", `203.0.113.9 ADDR - - [LOCAL] "GET PATH HTTP/1.1" 200 5`, ""},
+	{"X-Forwarded-For before the client", `203.0.113.9 ADDR - - [LOCAL] "GET PATH HTTP/1.1" 200 5`, "no single client"},
 	{"dash before the client", `- CLF`, ""},
 
 	{"syslog RFC 3164", `Dec 17 CLOCK web1 nginx[812]: CLF`, ""},
@@ -90,7 +90,7 @@ var shapes = []struct{ name, line, want string }{
 	{"morgan dev", `GET PATH 200 1.234 ms - 5`, "describe the lines by --format"},
 	{"CSV", `ISO,ADDR,GET,PATH,200`, "describe the lines by --format"},
 	{"columns with pipes", `200 | [LOCAL] | ADDR | GET PATH`, "describe the lines by --format"},
-	{"durations before the time", `0.001 0.002 [LOCAL] ADDR "GET PATH HTTP/1.1"`, "no client address before the time"},
+	{"durations before the time", `0.001 0.002 [LOCAL] ADDR "GET PATH HTTP/1.1"`, "no single client address before the time"},
 	{"Zoraxy", `[SLASHED CLOCK.123] [router:host-http] [client: ADDR] [useragent: x] GET PATH 200`, "describe the lines by --format"},
 	{"time without brackets", `ADDR ISO GET PATH 200`, "describe the lines by --format"},
 	{"UTF-16", "\xff\xfeI\x00P\x00", "iconv"},

@@ -244,7 +244,7 @@ func TestSizeEdges(t *testing.T) {
 	if _, err := replay.Size(t.Context(), replay.SizeConfig{Reading: usual}, logsOf("nonsense\n")...); err == nil {
 		t.Error("a log in no format: no error")
 	}
-	mixed := sized(t, replay.SizeConfig{}, line("198.18.0.1", 1)+"nonsense\n\xff\x00\n"+line("198.18.0.1", 1))
+	mixed := sized(t, replay.SizeConfig{}, line("198.18.0.1", 1)+"nonsense\n\xff\n"+line("198.18.0.1", 1))
 	if mixed.Skipped != 2 || mixed.Periods[0].Fits[0].Point.Limit.String() != "2/s" {
 		t.Errorf("a broken log: %+v", mixed)
 	}

@@ -2,10 +2,13 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"unicode/utf8"
 )
 
 // Reasons for skipping lines that are correct.
@@ -32,6 +35,9 @@ type source struct {
 	order  reorder
 	ended  bool
 	skips  map[string]*Skip
+	probe  int // requests in which a proxy is still looked for
+	others int // of those before, that were forwarded for another address than proxy,
+	proxy  string
 }
 
 func newSource(log Log, c Reading, to sink, p *progress) *source {
@@ -58,6 +64,9 @@ func newSource(log Log, c Reading, to sink, p *progress) *source {
 		}
 	}
 	s.wanted.names = c.Names
+	if c.Format.layout == "" && s.wanted.client && !c.Names.hold(fieldAddr) {
+		s.probe = probed
+	}
 	s.reader = newReader(c.Format, s.wanted, 2)
 	s.entry.headers = make([][]byte, len(s.wanted.headers))
 	return s
@@ -87,6 +96,11 @@ func (s *source) read() error {
 		return nil
 	}
 	if why := s.reader.parse(line, nil, &s.entry); why != "" {
+		if s.known && (bytes.HasPrefix(line, []byte(gzipMagic)) ||
+			bytes.IndexByte(line, 0) >= 0 && !utf8.Valid(line)) {
+			return fmt.Errorf("line %d is compressed, after lines of text; give each file by name",
+				s.lines.number)
+		}
 		s.skip(why, why != whyComment, line)
 		return nil
 	}
@@ -99,6 +113,9 @@ func (s *source) read() error {
 		return nil
 	}
 	r := record{at: s.entry.at, line: s.lines.number, key: s.names.id(key)}
+	if s.probe > 0 {
+		s.findProxy(line)
+	}
 	if s.saw != nil {
 		s.saw.see(key, &s.entry, s.entry.headers[s.agent])
 	}
@@ -107,6 +124,23 @@ func (s *source) read() error {
 	}
 	s.order.push(r)
 	return nil
+}
+
+// probed is how many requests of a log are compared with their X-Forwarded-For.
+const probed = 1000
+
+// forwarded is the first address of an X-Forwarded-For with a name, or in the last column.
+var forwarded = regexp.MustCompile(`(?i:x[-_]?forwarded[-_]?for)\W{1,5}` +
+	`([\da-fA-F]+[.:][\da-fA-F.:]+)|"((?:\d+\.){3}\d+|[\da-f]+:[\da-f:.]+)(?:,[^"]*)?"$`)
+
+func (s *source) findProxy(line []byte) {
+	s.probe--
+	if m := forwarded.FindSubmatch(line); m != nil {
+		of := string(s.keyer.address(append(m[1], m[2]...)))
+		if client := string(s.keyer.address(s.entry.addr)); of != client {
+			s.others, s.proxy = s.others+1, cmp.Or(s.proxy, client)
+		}
+	}
 }
 
 // noLine handles an error of reading a line.
@@ -152,9 +186,7 @@ func (s *source) skip(why string, unread bool, line []byte) {
 	k := s.skips[why]
 	if k == nil {
 		k = &Skip{Reason: why, File: s.name, FirstLine: s.lines.number, unread: unread}
-		if s.skips[why] = k; unread {
-			k.help = help(line)
-		}
+		s.skips[why], k.help = k, help(why, line)
 	}
 	k.Lines++
 }

@@ -33,13 +33,13 @@ var foreign = []struct {
 	at                 int
 	magic, name, reads string
 }{
-	{0, "\x28\xb5\x2f\xfd", "zstd", "zstdcat FILE"},
-	{0, "\xfd7zXZ\x00", "xz", "xzcat FILE"},
-	{0, "\x04\x22\x4d\x18", "lz4", "lz4 -dc FILE"},
-	{0, "PK\x03\x04", "zip", "unzip -p FILE"},
-	{0, "\xff\xfe", "UTF-16", "iconv -f UTF-16 -t UTF-8 FILE"},
-	{0, "\xfe\xff", "UTF-16", "iconv -f UTF-16 -t UTF-8 FILE"},
-	{257, "ustar", "tar", "tar -xOf FILE"},
+	{0, "\x28\xb5\x2f\xfd", "zstd", "zstdcat FILE | headgate replay -"},
+	{0, "\xfd7zXZ\x00", "xz", "xzcat FILE | headgate replay -"},
+	{0, "\x04\x22\x4d\x18", "lz4", "lz4 -dc FILE | headgate replay -"},
+	{0, "PK\x03\x04", "zip", "unzip -d x FILE, and give the files in x"},
+	{0, "\xff\xfe", "UTF-16", "iconv -f UTF-16 -t UTF-8 FILE | headgate replay -"},
+	{0, "\xfe\xff", "UTF-16", "iconv -f UTF-16 -t UTF-8 FILE | headgate replay -"},
+	{257, "ustar", "tar", "mkdir x && tar -xf FILE -C x, and give the files in x"},
 }
 
 const (
@@ -65,7 +65,7 @@ func (s *stored) open() error {
 	begin, _ = s.raw.Peek(262) // an error comes again
 	for _, f := range foreign {
 		if rest := begin[min(f.at, len(begin)):]; bytes.HasPrefix(rest, []byte(f.magic)) {
-			return fmt.Errorf("is %s; type %s | headgate replay -", f.name, f.reads)
+			return fmt.Errorf("is %s; type %s", f.name, f.reads)
 		}
 	}
 	s.opened = s.raw
