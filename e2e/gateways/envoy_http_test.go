@@ -88,6 +88,8 @@ func TestEnvoyOverHTTPTakesTheFirstValue(t *testing.T) {
 		{[]string{"X-Api-Key: A", "X-Api-Key: 1"}, http.StatusOK},
 		{[]string{"X-Api-Key: A", "X-Api-Key: 2"}, http.StatusTooManyRequests},
 		{[]string{"X-Api-Key: A"}, http.StatusTooManyRequests},
+		{[]string{"X-Api-Key: ", "X-Api-Key: A", "X-Api-Key: 1"}, http.StatusOK},
+		{[]string{"X-Api-Key: ", "X-Api-Key: A", "X-Api-Key: 2"}, http.StatusTooManyRequests},
 	} {
 		a := s.send(t, "GET", "/key", nil, c.fields...)
 		if got := s.app.since(); a.StatusCode != c.want {

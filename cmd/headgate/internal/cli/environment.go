@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -49,14 +50,19 @@ func fromEnvironment(cmd *cobra.Command, names ...string) error {
 	return errors.Join(errs...)
 }
 
-// unknownVariables returns the variables whose names begin like those of flags of cmd. Kubernetes
-// sets some for a Service named headgate.
-func unknownVariables(cmd *cobra.Command) (names []string) {
+// unknownVariables returns the variables whose names begin like those of flags of cmd, and which
+// no file reads. Kubernetes sets some for Services.
+func unknownVariables(cmd *cobra.Command, files []string) (names []string) {
+	used := map[string]bool{keySecret: true}
+	_, _ = config.Load(files, config.Options{Env: func(name string) (string, bool) {
+		used[name] = true
+		return os.LookupEnv(name)
+	}}) // whose errors the server reports
 	for _, entry := range os.Environ() {
-		name, _, _ := strings.Cut(entry, "=")
+		name, value, _ := strings.Cut(entry, "=")
 		flag, found := strings.CutPrefix(name, "HEADGATE_")
-		if found && name != keySecret && !strings.HasPrefix(flag, "SERVICE_") &&
-			!strings.HasPrefix(flag, "PORT") &&
+		if found && value != "" && !used[name] && !strings.Contains(name, "_SERVICE_") &&
+			!strings.Contains(name, "_PORT") &&
 			cmd.Flags().Lookup(strings.ToLower(strings.ReplaceAll(flag, "_", "-"))) == nil {
 			names = append(names, name)
 		}

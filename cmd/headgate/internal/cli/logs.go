@@ -39,8 +39,8 @@ func (f *logFlags) flags(cmd *cobra.Command, args []string) {
 		"read logs in `FORMAT`: "+replay.FormatNames()+
 			", or what log_format of nginx says, such as '$remote_addr [$time_local] \"$request\"'")
 	flags.StringVar(&f.fields, "field", "",
-		"read fields from `NAMES` of members of JSON or columns: client=NAME,time=NAME; also method, path, "+
-			"request, status and host")
+		"read fields from `NAMES` of members of JSON or columns: client=NAME,time=NAME; also "+
+			"method, path, request, status and host")
 	flags.DurationVar(&f.reorder, "reorder", replay.DefaultReorder,
 		"reorder lines that are up to `TIME` late")
 	flags.IntVar(&f.top, "top", replay.DefaultTop, "list the `N` keys that were denied most")

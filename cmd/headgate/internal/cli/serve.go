@@ -139,8 +139,8 @@ func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command, args []string)
 				"--envoy-env", "variables", strings.Join(names, ", "))
 		}
 	}
-	if names := unknownVariables(cmd); len(names) > 0 {
-		f.o.Log.Warn("no flag has these variables: only ${NAME} in a file reads them",
+	if names := unknownVariables(cmd, f.o.Files); len(names) > 0 {
+		f.o.Log.Warn("no flag and no file reads these variables",
 			"variables", strings.Join(names, ", "))
 	}
 	f.o.Version = version()

@@ -24,8 +24,8 @@ const (
 		"remove tls.cert and tls.key"
 	speaksHTTP1 mistake = "the client uses HTTP/1, but this listener is for gRPC: use HTTP/2 (in " +
 		"Envoy, http2_protocol_options of the cluster), or the address of --http"
-	speaksPROXY mistake = "the client sends the PROXY protocol, which this listener does not read: " +
-		"disable it in the load balancer"
+	speaksPROXY mistake = "the client sends the PROXY protocol, which this listener does not " +
+		"read: disable it in the load balancer"
 	speaksOther mistake = "the client uses neither HTTP/2 nor TLS, but this listener is for gRPC"
 	failsInTLS  mistake = "the TLS handshake failed: check the certificates and authorities of " +
 		"both sides, and that the client offers h2 (ALPN)"

@@ -66,6 +66,7 @@ func (w *Watcher) Reload() error {
 }
 
 func (w *Watcher) load() error {
+	w.changes = 0
 	err := w.o.Load()
 	w.o.Report(err)
 	return err
@@ -82,7 +83,7 @@ func (w *Watcher) compare() {
 	if now == w.loaded {
 		w.changes = 0
 	} else if now == w.last || w.changes == 3 {
-		w.loaded, w.changes = now, 0
+		w.loaded = now
 		_ = w.load() // which reports it
 	}
 	w.last = now
