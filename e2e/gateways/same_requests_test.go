@@ -196,12 +196,13 @@ func withFile(t *testing.T, redis string, domains []string, strict bool) string 
 	if strict {
 		options = "{all_or_none: true, local_cache_bytes: 1000000}"
 	}
-	text := "store_timeout: 9s\nenvoy: " + options + "\ndomains:\n"
+	var text strings.Builder
+	text.WriteString("store_timeout: 9s\nenvoy: " + options + "\ndomains:\n")
 	for _, one := range domains {
-		text += "- " + strings.ReplaceAll(strings.TrimSpace(one), "\n", "\n  ") + "\n"
+		text.WriteString("- " + strings.ReplaceAll(strings.TrimSpace(one), "\n", "\n  ") + "\n")
 	}
 	dir := directory(t)
-	write(t, dir, map[string]string{"headgate.yaml": text})
+	write(t, dir, map[string]string{"headgate.yaml": text.String()})
 	store := "redis://" + redis + "?read_timeout=9s&dial_timeout=9s"
 	return startListener(t, dir, "grpc", "--store", store)
 }
@@ -372,7 +373,8 @@ var (
 // Times are in it only if they are not those until the end of a window.
 func inWords(res *http.Response, before, after int64) string {
 	h := res.Header
-	words := strconv.Itoa(res.StatusCode)
+	var words strings.Builder
+	words.WriteString(strconv.Itoa(res.StatusCode))
 	limit, policies, found := strings.Cut(h.Get("X-Ratelimit-Limit"), ", ")
 	var ends []string
 	for _, m := range policyWindow.FindAllStringSubmatch(policies, -1) {
@@ -383,26 +385,26 @@ func inWords(res *http.Response, before, after int64) string {
 		policies = strings.Replace(policies, m[0], "/"+unitNames[length], 1)
 	}
 	if found {
-		words += " " + h.Get("X-Ratelimit-Remaining") + " of "
+		words.WriteString(" " + h.Get("X-Ratelimit-Remaining") + " of ")
 		if !strings.HasPrefix(policies, limit+"/") {
-			words += limit + " in "
+			words.WriteString(limit + " in ")
 		}
-		words += policies
+		words.WriteString(policies)
 		if reset := h.Get("X-Ratelimit-Reset"); !slices.Contains(ends, reset) {
-			words += ", reset " + reset
+			words.WriteString(", reset " + reset)
 		}
 	}
 	if h.Get("X-Envoy-Ratelimited") != "" {
-		words += ", limited"
+		words.WriteString(", limited")
 	}
 	for _, name := range []string{"Retry-After", "Grpc-Status", "X-Note"} {
 		switch value := h.Get(name); {
 		case value == "":
 		case slices.Contains(ends, value):
-			words += ", " + strings.ToLower(name)
+			words.WriteString(", " + strings.ToLower(name))
 		default:
-			words += ", " + strings.ToLower(name) + " " + value
+			words.WriteString(", " + strings.ToLower(name) + " " + value)
 		}
 	}
-	return words
+	return words.String()
 }
