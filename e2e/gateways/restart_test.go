@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-// countedRules are version n of rules that change, but for a limit whose calls are counted.
+// countedRules returns version n of rules: one limit, whose calls are counted, is in all versions.
 func countedRules(redis string, n int) string {
 	return fmt.Sprintf(`store: %s
 store_timeout: 10s # a busy machine is no outage
