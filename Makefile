@@ -181,7 +181,7 @@ tidy-check: ## Check that every go.mod is tidy
 
 .PHONY: fmt-check
 fmt-check: ## Check that every file is as gofmt has it
-	@files=$$(gofmt -l .) || exit 1; \
+	@files=$$(git ls-files -co --exclude-standard -z '*.go' | xargs -0 gofmt -l) || exit 1; \
 	if [ -n "$$files" ]; then echo "not formatted, run make fmt:"; echo "$$files"; exit 1; fi
 
 .PHONY: fmt

@@ -2,6 +2,9 @@ module github.com/headgate/headgate
 
 go 1.26.0
 
+// Packages of npm bring files of Go, too.
+ignore node_modules
+
 require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/sony/gobreaker/v2 v2.4.0
