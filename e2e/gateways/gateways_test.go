@@ -206,10 +206,10 @@ func TestServiceDownFailClosed(t *testing.T) {
 			if got := s.app.since(); a.StatusCode != g.down[i] || len(got) > 0 {
 				t.Errorf("mode %d: %s, want %d; the app got %q", m, a.Status, g.down[i], got)
 			}
-			if why := []string{"Headgate: connection refused", "Headgate: timeout"}[i]; g.logs &&
-				!strings.Contains(s.wrote.String(), why) {
-				t.Errorf("mode %d: the log does not have %q", m, why)
-			}
+			why := []string{"Headgate: connection refused", "Headgate: timeout"}[i]
+			until(t, "the log has "+why, func() bool {
+				return !g.logs || strings.Contains(s.wrote.String(), why)
+			})
 			s.relay.set(t, up)
 			until(t, "headgate is asked again", func() bool {
 				return s.send(t, "GET", "/", nil).StatusCode == http.StatusOK
