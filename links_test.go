@@ -106,23 +106,21 @@ func TestSectionNamedByTheConsole(t *testing.T) {
 	}
 }
 
-// The index of docs links to each page, and the README to the index.
+// The index of docs links to each page for users, ARCHITECTURE.md to each page of the design, and
+// the README to the index.
 func TestIndexOfDocs(t *testing.T) {
-	index, err := os.ReadFile("docs/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := fs.WalkDir(os.DirFS("docs"), ".", func(path string, _ fs.DirEntry, err error) error {
-		if err == nil && filepath.Ext(path) == ".md" && path != "README.md" &&
-			!strings.Contains(string(index), "("+path+")") {
-			t.Errorf("docs/README.md does not link to %s", path)
+	pages := readPages(t)
+	for path := range pages {
+		page, of := strings.CutPrefix(path, "docs/")
+		index, link := "docs/README.md", "("+page+")"
+		if strings.HasPrefix(page, "design/") {
+			index, link = "ARCHITECTURE.md", "("+path
 		}
-		return err
-	}); err != nil {
-		t.Fatal(err)
+		if of && path != index && !strings.Contains(pages[index], link) {
+			t.Errorf("%s does not link to %s", index, path)
+		}
 	}
-	readme, err := os.ReadFile("README.md")
-	if err != nil || !strings.Contains(string(readme), "(docs/README.md)") {
-		t.Error("README.md does not link to docs/README.md: ", err)
+	if !strings.Contains(pages["README.md"], "(docs/README.md)") {
+		t.Error("README.md does not link to docs/README.md")
 	}
 }

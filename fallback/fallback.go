@@ -13,7 +13,7 @@
 // While the store fails, [Closed] grants nothing, [Open] grants costs up to the capacity, and
 // [Local] grants at most this instance's share of the limit. So one limit can be granted twice:
 // once by the store, and once by the shares. Each instance that starts while the store fails adds
-// its share: docs/fleet.md has the formula, and docs/design/fallback.md the bounds of each
+// its share: docs/redis-fails.md has the formula, and docs/design/fallback.md the bounds of each
 // algorithm.
 package fallback
 

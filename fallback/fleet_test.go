@@ -272,9 +272,9 @@ func (f *fleet) drain(t *testing.T) (granted float64) {
 	return granted
 }
 
-// The formula of docs/fleet.md counts restarts and joins, and instances reach it: after an outage
-// in which instances restart and join, they have granted all shares, and the store grants the
-// limit.
+// The formula of docs/redis-fails.md counts restarts and joins, and instances reach it: after an
+// outage in which instances restart and join, they have granted all shares, and the store grants
+// the limit.
 func TestAFleetReachesItsBound(t *testing.T) {
 	for _, c := range []struct {
 		limit          string

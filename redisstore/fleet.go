@@ -48,7 +48,7 @@ type FleetOptions struct {
 //
 // In each interval, each instance sends a heartbeat to Redis (one round trip), and receives the
 // number of instances. A new instance does not know the number at first: see [Fleet.Instances],
-// [FleetOptions.MinInstances] and docs/fleet.md. An instance that has died is counted for three
+// [FleetOptions.MinInstances] and docs/redis-fails.md. A dead instance is counted for three
 // intervals by the server, and for up to three more by the other instances.
 //
 // A heartbeat needs the commands ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD, PEXPIRE, PTTL and DEL

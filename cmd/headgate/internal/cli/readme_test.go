@@ -33,8 +33,8 @@ func unpassing(text string) string {
 	return text
 }
 
-// TestDocumentedSessions runs each headgate command of the README, docs/{command,replay,size}.md
-// in a shell, and compares what it prints, also on stderr. localhost:6379 is a server of the test.
+// TestDocumentedSessions runs each headgate command of the README and of
+// docs/{command,replay,size,recipes}.md in a shell, and compares what it prints, also on stderr. localhost:6379 is a server of the test.
 func TestDocumentedSessions(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -45,7 +45,8 @@ func TestDocumentedSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir("../../../..")
-	for page, least := range map[string]int{"README.md": 4, "docs/command.md": 14, "docs/replay.md": 1, "docs/size.md": 1} {
+	for page, least := range map[string]int{"README.md": 4, "docs/command.md": 14, "docs/replay.md": 1, "docs/size.md": 1,
+		"docs/recipes.md": 2} {
 		t.Run(page, func(t *testing.T) {
 			server := redistest.Start(t)
 			env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
