@@ -4,6 +4,9 @@ package gateways
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -268,6 +271,36 @@ func TestEnvoyChecksTheCertificate(t *testing.T) {
 		a := gateways["Envoy"].openWith(t, found).send(t, "GET", "/", nil)
 		if limited := a.Header.Get("Ratelimit") != ""; a.StatusCode != want || limited != (want == 200) {
 			t.Errorf("%s: %s %v; want %d", name, a.Status, a.Header, want)
+		}
+	}
+}
+
+// The page's lines for tokens count by the subject that Envoy has verified, whatever clients send.
+func TestEnvoyCountsBySubject(t *testing.T) {
+	t.Parallel()
+	secret, encode := []byte("a secret of at least 32 bytes ..."), base64.RawURLEncoding.EncodeToString
+	token := func(subject string) string {
+		text := encode([]byte(`{"alg":"HS256","kid":"k"}`)) + "." +
+			encode([]byte(`{"iss":"https://login.example.com","sub":"`+subject+`"}`))
+		signed := hmac.New(sha256.New, secret)
+		signed.Write([]byte(text))
+		return "Authorization: Bearer " + text + "." + encode(signed.Sum(nil))
+	}
+	found := files(t, "envoy.md")
+	filter := "          - name: envoy.filters.http.ext_authz\n"
+	found["envoy.yaml"] = edit(t, found["envoy.yaml"], filter, found["jwt"]+filter)
+	found["jwks.json"] = `{"keys":[{"kty":"oct","alg":"HS256","kid":"k","k":"` + encode(secret) + `"}]}`
+	found["headgate.yaml"] = "rules: [{name: user, key: \"header:X-User\", limits: 2/h}]\n"
+	s := gateways["Envoy"].openWith(t, found)
+	for _, test := range []struct {
+		token, user string
+		want        int
+	}{
+		{token("ann"), "x", 200}, {token("ann"), "y", 200}, {token("ann"), "bob", 429}, {token("bob"), "ann", 200},
+		{"Authorization: Bearer x", "bob", 401},
+	} {
+		if a := s.send(t, "GET", "/", nil, test.token, "X-User: "+test.user); a.StatusCode != test.want {
+			t.Errorf("%.40s, X-User: %s: %s, want %d", test.token, test.user, a.Status, test.want)
 		}
 	}
 }

@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	osexec "os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/headgate/headgate"
@@ -97,6 +99,11 @@ func TestRecipeOfAProgramAndTheServer(t *testing.T) {
 	s := recipe(t, 3, "--store", "redis://"+redis)
 	for range 3 {
 		s.limits("/", "X-Api-Key", "k", "192.0.2.1")
+	}
+	command := strings.Replace(snippets(t, recipes, "sh"), "127.0.0.1:8080", s.addresses["http"], 1)
+	out, err := osexec.CommandContext(t.Context(), "sh", "-c", "curl() { "+interpreter(t, "curl")+" -s \"$@\"; }; "+command).Output()
+	if err != nil || !strings.Contains(string(out), `"remaining":99,`) {
+		t.Errorf("%s: %v\n%s", command, err, out)
 	}
 	for key, want := range map[string]string{"k": "96", "other": "99"} { // a token takes 14 minutes
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
