@@ -74,7 +74,9 @@ func TestKeyOfABody(t *testing.T) {
 		Key: func(r *http.Request) string {
 			body, _ := io.ReadAll(http.MaxBytesReader(nil, r.Body, 4096))
 			r.Body = io.NopCloser(bytes.NewReader(body)) // for the handler
-			var login struct{ Name string }
+			var login struct {
+				Name string `json:"name"`
+			}
 			_ = json.Unmarshal(body, &login)
 			return "login:" + strings.ToLower(login.Name)
 		},
