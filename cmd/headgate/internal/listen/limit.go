@@ -13,7 +13,8 @@ import (
 )
 
 // Listener has at most so many connections at a time. While there are as many, a new one replaces
-// one that has been idle for long. So a flood of idle connections keeps no client out.
+// one that has been idle for long, or waits until HTTP answers have closed theirs. So a flood of
+// idle connections keeps no client out, and no client writes on a connection that is being closed.
 type Listener struct {
 	net.Listener
 
@@ -25,6 +26,7 @@ type Listener struct {
 	idle      []lastUse     // when it was looked through, in order
 	lingering int           // connections that are being closed
 	ended     chan struct{} // receives if a connection was closed
+	full      atomic.Bool   // the last new connection found no free place
 
 	closing sync.Once
 	closed  chan struct{}
@@ -76,7 +78,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: raw, of: l}
-	for !l.add(c) {
+	for l.full.Store(l.Count() >= l.most); !l.add(c); {
 		select {
 		case <-l.ended:
 		case <-time.After(retryInterval):
@@ -155,9 +157,9 @@ func (c *conn) isIdle(now time.Time) bool {
 	return c.serving.Load() == 0 && c.used.Load()+int64(quiet) <= now.UnixNano()
 }
 
-// settle is how long a connection without a byte keeps its place: its server may not have read the
-// request yet, or not have sent the answer.
-const settle = 2 * retryInterval
+// settle is how long a connection without a byte keeps its place. Its client may be sending a
+// request, which would be lost: a busy program notices only later that the connection was closed.
+const settle = time.Second
 
 func (c *conn) use() { c.used.Store(time.Now().UnixNano()) }
 
@@ -273,6 +275,9 @@ func serving(h http.Handler) http.Handler {
 		if c, _ := r.Context().Value(connKey{}).(*conn); c != nil {
 			c.serving.Add(1)
 			c.upload.Store(r.ContentLength != 0)
+			if c.of.full.Load() && r.Header.Get("Upgrade") == "" {
+				w.Header().Set("Connection", "close")
+			}
 			defer func() {
 				c.use() // the answer is not sent yet
 				c.serving.Add(-1)
