@@ -24,7 +24,7 @@ type jsonLimit struct {
 	Limit      headgate.Limit `json:"limit"`
 	Allowed    bool           `json:"allowed"`
 	Remaining  int64          `json:"remaining"`
-	RetryAfter *float64       `json:"retry_after"` // null: never
+	RetryAfter *float64       `json:"retry_after,omitempty"` // nil: never
 	ResetAfter float64        `json:"reset_after"`
 }
 

@@ -267,14 +267,14 @@ func (f *serveFlags) setLog(cmd *cobra.Command) {
 	f.o.Log = newLog(cmd.ErrOrStderr(), level, json)
 }
 
-// newLog makes a log. In JSON, durations are in seconds and headgate.Never is null.
+// newLog makes a log. In JSON, durations are in seconds, and headgate.Never is left out.
 func newLog(w io.Writer, level slog.Level, json bool) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	options.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
 		switch isNever := a.Value.Kind() == slog.KindDuration &&
 			a.Value.Duration() == headgate.Never; {
 		case isNever && json:
-			a.Value = slog.AnyValue(nil)
+			return slog.Attr{}
 		case isNever:
 			a.Value = slog.StringValue("never")
 		case json && a.Value.Kind() == slog.KindDuration:

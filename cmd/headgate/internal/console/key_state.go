@@ -28,8 +28,8 @@ type limitState struct {
 	Limit      string   `json:"limit"`
 	Capacity   int64    `json:"capacity"`
 	Remaining  int64    `json:"remaining"`
-	RetryAfter *float64 `json:"retry_after_s"` // null: never
-	ResetAfter *float64 `json:"reset_after_s"`
+	RetryAfter *float64 `json:"retry_after_s,omitempty"` // nil: never
+	ResetAfter *float64 `json:"reset_after_s,omitempty"`
 	Allowed    bool     `json:"allowed"`
 	Degraded   bool     `json:"degraded"` // it is of the share of this instance
 

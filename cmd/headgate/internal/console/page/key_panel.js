@@ -182,7 +182,7 @@ function limitText(limit, banned, mode) {
     return mode === "enforce" ? `denied by the ban; ${left}`
       : `banned, but nothing is denied in mode ${mode}`;
   }
-  if (!allowed && retry_after_s === null) return `${left}, never allowed`;
+  if (!allowed && retry_after_s === undefined) return `${left}, never allowed`;
   if (!allowed) return `${left}, next in ${span(retry_after_s)}`;
   return reset_after_s >= 1 ? `${left}, full after ${span(reset_after_s)} without requests` : left;
 }

@@ -41,17 +41,14 @@ func (o object) text(name, value string) object {
 	return append(o.name(name), quoted...)
 }
 
-// seconds appends a duration, to the microsecond; null for never.
+// seconds appends a duration, to the microsecond; nothing for never, since null counts as 0 in the
+// arithmetic of some languages.
 func (o object) seconds(name string, d time.Duration) object {
 	if d == headgate.Never {
-		return append(o.name(name), "null"...)
+		return o
 	}
-	return appendSeconds(o.name(name), d)
-}
-
-func appendSeconds(b []byte, d time.Duration) []byte {
 	micros := (d + time.Microsecond - 1) / time.Microsecond // a wait must not be too short
-	return strconv.AppendFloat(b, float64(micros)/1e6, 'f', -1, 64)
+	return strconv.AppendFloat(o.name(name), float64(micros)/1e6, 'f', -1, 64)
 }
 
 func (o object) end() []byte { return append(o, '}', '\n') }

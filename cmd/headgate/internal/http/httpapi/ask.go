@@ -14,14 +14,15 @@ import (
 type asked struct {
 	rules.Ask
 
-	limit string // inline, if there is no rule
+	limit string   // inline, if there is no rule
+	given []string // rule, limit or both
 }
 
 // fields are those that name a key.
 func (a *asked) fields() []jsonbody.Field {
 	return []jsonbody.Field{
-		jsonbody.Text("rule", &a.Rule, maxRule),
-		jsonbody.Text("limit", &a.limit, maxRule),
+		jsonbody.Given(jsonbody.Text("rule", &a.Rule, maxRule), &a.given),
+		jsonbody.Given(jsonbody.Text("limit", &a.limit, maxRule), &a.given),
 		jsonbody.Text("key", &a.Key, MaxKey),
 	}
 }
@@ -52,11 +53,11 @@ func (h *Handler) read(
 // complete checks that a names one rule or one limit, and reads the limit.
 func (h *Handler) complete(a *asked) error {
 	switch {
-	case a.Rule == "" && a.limit == "":
-		return problem.BadField("rule", "missing", "the name of a rule in the file")
-	case a.Rule != "" && a.limit != "":
+	case len(a.given) > 1:
 		return problem.BadField("limit", jsonbody.Quote(a.limit)+" with a rule",
 			"one of rule and limit")
+	case a.Rule == "" && a.limit == "":
+		return problem.BadField("rule", "missing", "the name of a rule in the file")
 	case a.limit == "":
 		return nil
 	case !h.settings.Load().inlineLimits:

@@ -19,7 +19,7 @@ func testHeadroom(t *testing.T) {
 	f.post("/v1/take-all", `{"requests":[{"rule":"tokens","key":"k","headroom":500},{"rule":"login","key":"k"}]}`).
 		want(t, 200, `{"allowed":false,"retry_after":3.6`, `"remaining":500`, `"remaining":5`)
 	f.post("/v1/take", `{"rule":"tokens","key":"k","cost":500}`).want(t, 200, `"allowed":true`, `"remaining":0`)
-	f.post("/v1/take", `{"rule":"tokens","key":"k","headroom":1000}`).want(t, 200, `"retry_after":null`)
+	f.post("/v1/take", `{"rule":"tokens","key":"k","headroom":1000}`).want(t, 200, `"allowed":false`, `"remaining":0,"reset_after":3600}`)
 	for body, want := range map[string]string{ //nolint:gosec,nolintlint // of the test
 		`{"rule":"tokens","key":"k","headroom":-1}`:               `headroom is -1; want a whole number from 0`,
 		`{"rule":"tokens","key":"k","headroom":1,"force":true}`:   `headroom is given with force or max_wait; want`,
@@ -37,5 +37,5 @@ func TestHeadroomOfPermits(t *testing.T) {
 	f.post("/v1/acquire", one).want(t, 200, `"allowed":false`, `"permits":2,"in_use":1`)
 	f.post("/v1/acquire", `{"rule":"exports","key":"k"}`).want(t, 200, `"allowed":true`, `"in_use":2`)
 	f.post("/v1/acquire", `{"rule":"exports","key":"x","headroom":2}`).want(t, 200,
-		`"allowed":false`, `"retry_after":null`)
+		`"allowed":false`, `"in_use":0}`)
 }

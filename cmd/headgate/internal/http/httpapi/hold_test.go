@@ -24,7 +24,7 @@ func TestRuleThatHolds(t *testing.T) {
 			{"/v1/take", "", 0, `"remaining":0,"retry_after":0,`},
 			{"/v1/take", "", time.Second, `"remaining":0,"retry_after":0,`},
 			{"/v1/reserve", "", 2 * time.Second, `"wait":0,"id":`},
-			{"/v1/take", `, "cost": 2`, 2 * time.Second, `"retry_after":null`},
+			{"/v1/take", `, "cost": 2`, 2 * time.Second, `"remaining":0,"reset_after":`},
 			{"/v1/take", `, "force": true`, 2 * time.Second, `"allowed":false`},
 			{"/v1/peek", "", 2 * time.Second, `"retry_after":2,`},
 			{"/v1/take-all", "", 2 * time.Second, `"retry_after":2,`},

@@ -1,8 +1,8 @@
 // Package httpapi is the HTTP/JSON interface of the server: decisions, reservations, permits and
 // overrides, for programs in every language.
 //
-// openapi.yaml describes it. All durations are seconds as decimal numbers, to the microsecond, and
-// null stands for never. Errors are problem documents (RFC 9457).
+// openapi.yaml describes it. All durations are seconds as decimal numbers, to the microsecond; one
+// that never ends is left out. Errors are problem documents (RFC 9457).
 package httpapi
 
 import (

@@ -77,7 +77,7 @@ func testPermitsInvalid(t *testing.T) {
 	f.post("/v1/acquire", `{"rule":"exports","cost":2}`).want(t, 400, "cost is an unknown field; want rule, key, ttl")
 	f.post("/v1/acquire", `{"rule":"nobody"}`).want(t, 404, `rule is \"nobody\"`)
 	f.send("PUT", "/v1/overrides", `{"rule":"exports","key":"bad","ban":true}`).want(t, 200)
-	f.post("/v1/acquire", `{"rule":"exports","key":"bad"}`).want(t, 200, `{"allowed":false`, `"retry_after":null`)
+	f.post("/v1/acquire", `{"rule":"exports","key":"bad"}`).want(t, 200, `{"allowed":false`, `"in_use":0}`)
 	for range 2 {
 		f.post("/v1/acquire", `{"rule":"exports","key":"k"}`)
 	}

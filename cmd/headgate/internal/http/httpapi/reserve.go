@@ -58,7 +58,7 @@ func (h *Handler) commit(w http.ResponseWriter, r *http.Request) error {
 	if err := h.ids.unseal(r.Context(), id, reservationID, &v); err != nil {
 		return err
 	}
-	a := asked{rules.Ask{Rule: v.Rule, Key: v.Key, Cost: used - v.Cost}, v.Limit}
+	a := asked{Ask: rules.Ask{Rule: v.Rule, Key: v.Key, Cost: used - v.Cost}, limit: v.Limit}
 	if err := h.complete(&a); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func testTake(t *testing.T) {
 	f.post("/v1/refund", `{"rule":"login","key":"ip:192.0.2.1","cost":5}`).want(t, 200, `"remaining":5`)
 	f.post("/v1/peek", k).want(t, 200, `"allowed":true`, `"remaining":5`, `"remaining":100`)
 	f.post("/v1/take", `{"rule":"tokens","key":"","cost":1001}`).want(t, 200,
-		`"allowed":false`, `"retry_after":null`)
+		`"allowed":false`, `"remaining":1000,"reset_after":0}`)
 	f.post("/v1/take", `{"rule":"unused","key":"k"}`).want(t, 200,
 		`{"allowed":true,"rule":"unused","limit":"unlimited","capacity":null,"remaining":null,"retry_after":0,"reset_after":0}`)
 }
@@ -135,7 +135,7 @@ func testBan(t *testing.T) {
 	f.post("/v1/refund", `{"rule":"login","key":"ip:a"}`).want(t, 200, `"allowed":true`, `"limit":"5/m"`)
 	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"ip:*","ban":true}`).want(t, 200)
 	got = f.post("/v1/take", `{"rule":"login","key":"ip:a"}`, "Prefer: status")
-	got.want(t, 429, `"retry_after":null`)
+	got.want(t, 429, `"limit":"ban","capacity":0,"remaining":0}`)
 	if got.Header.Get("Retry-After") != "" {
 		t.Errorf("Retry-After is %q for ever", got.Header.Get("Retry-After"))
 	}
@@ -233,7 +233,7 @@ func TestUnchecked(t *testing.T) {
 		}
 	}
 	f.post("/v1/refund", `{"rule":"login","key":"k"}`).want(t, 503, "nothing was refunded")
-	f.post("/v1/take", `{"rule":"login","key":"k","cost":1000}`).want(t, 200, `"retry_after":null`)
+	f.post("/v1/take", `{"rule":"login","key":"k","cost":1000}`).want(t, 200, `"remaining":0,"reset_after":0,"degraded":true}`)
 }
 
 // A refund that a fallback drops is not reported as made.
