@@ -95,20 +95,6 @@ func TestServeGrace(t *testing.T) {
 func TestServeBounds(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, nil, append([]string{"headgate"}, append(serveOn, "--max-connections", "2")...)...)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.addresses["http"]+"/healthcheck", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("X-Huge", strings.Repeat("x", 100<<10))
-	req.Close = true
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("a header of 100 KiB: %d", resp.StatusCode)
-	}
 	ask := func(c net.Conn) error {
 		_ = c.SetDeadline(time.Now().Add(time.Minute))
 		if _, err := io.WriteString(c, "GET /-/healthy HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
@@ -137,6 +123,20 @@ func TestServeBounds(t *testing.T) {
 	}
 	if err := ask(open[1]); err != nil {
 		t.Errorf("the connection that was used later: %v", err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.addresses["http"]+"/healthcheck", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Huge", strings.Repeat("x", 100<<10))
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a header of 100 KiB: %d", resp.StatusCode)
 	}
 }
 

@@ -13,8 +13,7 @@ import (
 )
 
 // Listener has at most so many connections at a time. While there are as many, a new one replaces
-// one that has been idle for long, or waits until HTTP answers have closed theirs. So a flood of
-// idle connections keeps no client out, and no client writes on a connection that is being closed.
+// one that has been idle for long, or waits until an HTTP answer has closed its own.
 type Listener struct {
 	net.Listener
 

@@ -41,8 +41,7 @@ func (o object) text(name, value string) object {
 	return append(o.name(name), quoted...)
 }
 
-// seconds appends a duration, to the microsecond; nothing for never, since null counts as 0 in the
-// arithmetic of some languages.
+// seconds appends a duration, to the microsecond. It appends nothing for never.
 func (o object) seconds(name string, d time.Duration) object {
 	if d == headgate.Never {
 		return o

@@ -54,8 +54,7 @@ func (h *Handler) read(
 func (h *Handler) complete(a *asked) error {
 	switch {
 	case len(a.given) > 1:
-		return problem.BadField("limit", jsonbody.Quote(a.limit)+" with a rule",
-			"one of rule and limit")
+		return problem.BadField("limit", "given with rule", "one of rule and limit")
 	case a.Rule == "" && a.limit == "":
 		return problem.BadField("rule", "missing", "the name of a rule in the file")
 	case a.limit == "":

@@ -60,6 +60,7 @@ func TestStrict(t *testing.T) {
 			t.Errorf("the answer has %d bytes", len(got.text))
 		}
 	}
+	f.post("/v1/take", `{"rule":"login","cost":2.0}`).want(t, http.StatusOK, `"remaining":3`)
 	f.post("/v1/take", `{"rule":"x","key":"`+strings.Repeat("k", 70_000)+`"}`).
 		want(t, http.StatusRequestEntityTooLarge, "want at most 65536 bytes")
 	f.post("/v1/take", `{"rule":"nobody","key":"k"}`).

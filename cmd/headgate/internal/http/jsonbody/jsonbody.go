@@ -202,12 +202,12 @@ func Flag(name string, to *bool) Field {
 // Number reads a whole number of at least least.
 func Number(name string, to *int64, least int64) Field {
 	return Field{name, func(raw json.RawMessage) string {
-		n, err := strconv.ParseInt(string(raw), 10, 64)
-		if err != nil || n < least || n > maxNumber {
+		f, err := strconv.ParseFloat(string(raw), 64) // 250.0, too, is whole in JSON
+		if err != nil || f != math.Trunc(f) || f < float64(least) || f > maxNumber {
 			return "a whole number from " + strconv.FormatInt(least, 10) + " to " +
 				strconv.FormatInt(maxNumber, 10)
 		}
-		*to = n
+		*to = int64(f)
 		return ""
 	}}
 }
