@@ -52,7 +52,7 @@ func (s *server) limits(path, field, value, address string) string {
 		s.t.Fatal(answer, err)
 	}
 	_ = answer.Body.Close()
-	return answer.Header.Get("RateLimit-Policy")
+	return answer.Header.Get("Ratelimit-Policy")
 }
 
 func TestRecipes(t *testing.T) {
@@ -110,7 +110,7 @@ func TestRecipeOfAProgramAndTheServer(t *testing.T) {
 		r.Header.Set("X-Api-Key", key)
 		w := httptest.NewRecorder()
 		limit(http.NotFoundHandler()).ServeHTTP(w, r)
-		if got := w.Header().Get("X-RateLimit-Remaining"); got != want {
+		if got := w.Header().Get("X-Ratelimit-Remaining"); got != want {
 			t.Errorf("%s: %s remain, want %s", key, got, want)
 		}
 	}
