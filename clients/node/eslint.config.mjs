@@ -1,6 +1,9 @@
 import js from "@eslint/js";
 import globals from "globals";
 
+const options = { ...js.configs.recommended, languageOptions: { globals: globals.node } };
+
 export default [
-  { files: ["**/*.mjs"], ...js.configs.recommended, languageOptions: { globals: globals.node } },
+  { files: ["**/*.mjs"], ...options },
+  { files: ["**/*.cjs"], ...options, languageOptions: { ...options.languageOptions, sourceType: "commonjs" } },
 ];

@@ -1,12 +1,32 @@
-// Tests of headgate.mjs against the server at HEADGATE_URL, with the rules of clients_test.go.
+// Tests of the client of the server at HEADGATE_URL, with the rules of clients_test.go.
 
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
+import { Agent, createServer } from "node:http";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import test from "node:test";
-import { Client, DeniedError, InvalidError, UnavailableError } from "./headgate.mjs";
+import { inspect } from "node:util";
+
+import {
+  Client, DeniedError, headerFields, InvalidError, ipKey, UnavailableError,
+} from "headgate";
+import { FakeClient } from "headgate/fake";
 
 const url = process.env.HEADGATE_URL;
 const limits = new Client(url, { token: "secret", timeout: 10 });
+
+/** Starts a server that answers as handle does, and returns its URL. */
+async function serve(t, handle, address = { port: 0, host: "127.0.0.1" }) {
+  const server = createServer(handle).listen(address);
+  const connections = new Set();
+  server.on("connection", (connection) => connections.add(connection));
+  await new Promise((resolve) => server.once("listening", resolve));
+  t.after(() => {
+    for (const connection of connections) connection.destroy();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  return { at: `http://127.0.0.1:${server.address().port}`, connections };
+}
 
 test("take", async () => {
   const request = { rule: "login", key: "node:take" };
@@ -16,7 +36,7 @@ test("take", async () => {
   answer = await limits.take(request);
   assert.equal(answer.allowed, false);
   assert.ok(answer.retry_after > 600 && answer.retry_after <= 720);
-  assert.equal((await limits.take({ ...request, cost: 6 })).retry_after, null);
+  assert.equal((await limits.take({ ...request, cost: 6 })).retry_after, Infinity);
   assert.ok((await limits.take({ ...request, max_wait: 800 })).wait > 600);
 });
 
@@ -44,17 +64,46 @@ test("inline limit", async () => {
 
 test("reservations", async () => {
   const request = { rule: "tokens", key: "node:reserve" };
-  assert.equal(await limits.withReservation({ ...request, cost: 800 }, () => 300), 300);
-  const broken = limits.withReservation({ ...request, cost: 600 }, async () => {
+  const left = async () => (await limits.peek(request)).remaining;
+  const model = (used) => async (reservation) => {
+    reservation.used = used;
+    return { text: "answer" };
+  };
+  const answer = await limits.withReservation({ ...request, cost: 800 }, model(299.5));
+  assert.deepEqual([answer, await left()], [{ text: "answer" }, 700]);
+  const broken = (used) => limits.withReservation({ ...request, cost: 600 }, async (reservation) => {
+    reservation.used = used;
     throw new RangeError("broken");
   });
-  await assert.rejects(broken, RangeError);
-  assert.equal((await limits.peek(request)).remaining, 700);
-  await limits.withReservation({ ...request, cost: 100 }, () => {});
-  assert.equal((await limits.peek(request)).remaining, 600);
+  await assert.rejects(broken(), RangeError);
+  assert.equal(await left(), 700);
+  await assert.rejects(broken(50), RangeError);
+  assert.equal(await left(), 650);
+  for (const used of [undefined, null]) await limits.withReservation({ ...request, cost: 25 }, model(used));
+  assert.equal(await left(), 600);
+  for (const used of [{ tokens: 5 }, NaN, -1, "5", Infinity]) {
+    const refused = { name: "InvalidError", field: "used" };
+    await assert.rejects(limits.withReservation({ ...request, cost: 25 }, model(used)), refused);
+  }
+  assert.equal(await left(), 600);
   await assert.rejects(limits.withReservation({ ...request, cost: 700 }, assert.fail), (error) => {
     return error instanceof DeniedError && error.answer.retry_after > 0;
   });
+  await assert.rejects(limits.withReservation({ ...request, cost: 1001 }, assert.fail), {
+    name: "DeniedError", message: "headgate: denied; never granted",
+  });
+});
+
+test("a commit that fails loses no result", async (t) => {
+  const { at } = await serve(t, (request, response) => {
+    if (request.url.endsWith("/commit")) response.statusCode = 503;
+    response.end('{"allowed":true,"wait":0,"id":"r"}');
+  });
+  const work = (reservation) => {
+    reservation.used = 3;
+    return "done";
+  };
+  assert.equal(await new Client(at).withReservation({ rule: "tokens", key: "k" }, work), "done");
 });
 
 test("withReservation waits for the start", async () => {
@@ -101,40 +150,246 @@ test("a permit released later", async () => {
   assert.equal((await limits.acquire(other)).in_use, 2);
 });
 
-test("errors", async () => {
+test("errors of the server", async () => {
   await assert.rejects(limits.take({ rule: "login", key: "k", cost: 0 }), (error) => {
     return error instanceof InvalidError && error.status === 400 && error.field === "cost" &&
       error.message.includes("cost is 0; want");
   });
+  await assert.rejects(limits.take({ rule: "login", key: "k", cost: NaN }), { field: "cost" });
   const other = new Client(url, { token: "other" });
   const refused = { name: "InvalidError", status: 401 };
   await assert.rejects(other.take({ rule: "login", key: "k" }), refused);
+});
+
+test("options are checked", async () => {
+  const want = "want http://HOST:PORT or https://HOST:PORT";
   for (const bad of ["127.0.0.1:8080", "localhost:8080", "http://", "http://a b", "ftp://a"]) {
-    const message = `url is "${bad}"; want http://HOST:PORT or https://HOST:PORT`;
+    assert.throws(() => new Client(bad), { name: "TypeError", message: `url is "${bad}"; ${want}` });
+  }
+  for (const bad of ["http://me:secret@a", "me:secret@a", "http://a/?secret", "http://a#secret"]) {
+    const message = `url is one with a user, a query or a fragment; ${want}`;
     assert.throws(() => new Client(bad), { name: "TypeError", message });
   }
-  for (const timeout of [-1, 0, NaN]) {
-    const message = `timeout is ${timeout}; want more than 0 seconds`;
+  for (const timeout of [-1, 0, NaN, Infinity, 1e9, "2", null]) {
+    const message = `timeout is ${timeout}; want more than 0 seconds, at most 2147483`;
     assert.throws(() => new Client(url, { timeout }), { name: "TypeError", message });
+  }
+  for (let hundredths = 1; hundredths <= 1000; hundredths++) new Client(url, { timeout: hundredths / 100 });
+  for (const timeout of [1 / 3 + 10, 2.01 + 10, 2147483]) {
+    assert.ok(await new Client(url, { token: "secret", timeout }).take({ rule: "tokens", key: "node:time" }));
+  }
+  for (const connections of [0, 1.5, Infinity, "9"]) {
+    assert.throws(() => new Client(url, { connections }), TypeError);
+  }
+  for (const token of ["sec\nret", "secret\n", " secret", "secrét"]) {
+    assert.throws(() => new Client(url, { token }), (error) => {
+      return error instanceof TypeError && !error.message.includes("sec");
+    });
   }
 });
 
-test("connections are kept, and a server that does not answer is unavailable", async (t) => {
-  let connections = 0;
+test("a mistake of the program is no outage", async () => {
+  for (const key of [undefined, null, 42, 42n, {}]) {
+    const refused = { name: "InvalidError", field: "key" };
+    await assert.rejects(limits.take({ rule: "tokens", key }), refused);
+    await assert.rejects(limits.takeAll([{ rule: "tokens", key: "a" }, { rule: "tokens", key }]), refused);
+    await assert.rejects(limits.withPermit({ rule: "exports", key }, assert.fail), refused);
+    await assert.rejects(limits.reset("login", key), refused);
+  }
+  const circular = { rule: "tokens", key: "k" };
+  circular.cost = circular;
+  await assert.rejects(limits.take(circular), { name: "TypeError" });
+  await assert.rejects(limits.take({ rule: "tokens", key: "k", cost: 1n }), { name: "TypeError" });
+  await assert.rejects(limits.take(), { name: "TypeError" });
+  assert.equal((await limits.acquire({ rule: "partner" })).allowed, true); // the key of all
+});
+
+test("answers of never, and of other servers", async (t) => {
+  let status, fields, body;
+  const { at } = await serve(t, (_, response) => response.writeHead(status, fields).end(body));
+  const get = (operation = "take", answer = {}) => {
+    [status, fields, body] = [200, {}, JSON.stringify(answer)];
+    return new Client(at)[operation]({ rule: "tokens", key: "k" });
+  };
+  const denial = { allowed: false, capacity: 0 };
+  for (const never of [{}, { retry_after: null, reset_after: null }]) {
+    const denied = { ...denial, ...never };
+    const want = { ...denial, retry_after: Infinity, reset_after: Infinity };
+    assert.deepEqual(await get("take", denied), want);
+    assert.deepEqual((await get("peek", { ...denied, limits: [denied] })).limits, [want]);
+    body = JSON.stringify({ allowed: false, results: [denied] });
+    const { retry_after, results } = await new Client(at).takeAll([{ rule: "tokens", key: "k" }]);
+    assert.deepEqual([retry_after, results], [Infinity, [want]]);
+    assert.deepEqual(await get("acquire", { allowed: false, ...never, reset_after: 0 }),
+      { allowed: false, retry_after: Infinity, reset_after: 0 });
+    await assert.rejects(get("wait", denied), { name: "DeniedError", message: /never/ });
+  }
+  for (const [answer, error] of [
+    [[200, {}, '{"ok":true}'], { may_be_charged: true }],
+    [[200, {}, "[]"], {}],
+    [[200, {}, "null"], {}],
+    [[200, {}, ""], {}],
+    [[200, {}, "<html>"], { message: "headgate: the answer is not that of headgate serve" }],
+    [[204, {}, ""], {}],
+    [[302, { location: "/elsewhere" }, ""], { message: "headgate: status 302" }],
+    [[429, { "retry-after": "7" }, "slow down"], { retry_after: 7, may_be_charged: false }],
+    [[408, {}, ""], { may_be_charged: true }],
+    [[503, { "retry-after": "1" }, '{"detail":"closed"}'], { retry_after: 1, message: "headgate: closed" }],
+    [[502, { "retry-after": "soon" }, ""], { may_be_charged: true }],
+    [[404, {}, "not here"], { name: "InvalidError", message: "headgate: status 404" }],
+  ]) {
+    [status, fields, body] = answer;
+    for (const send of [undefined, fetch]) {
+      const client = new Client(at, { fetch: send });
+      const want = { name: "UnavailableError", status, ...error };
+      await assert.rejects(client.take({ rule: "tokens", key: "k" }), (got) => {
+        assert.doesNotMatch(inspect(got), /undefined/);
+        for (const name of Object.keys(want)) assert.equal(got[name], want[name]);
+        return true;
+      });
+      if (status !== 204) await assert.rejects(client.reset("tokens", "k"), { status });
+    }
+  }
+});
+
+test("connections are bounded and kept; calls end by their time or their signal", async (t) => {
   let answers = true;
-  const server = createServer((_, response) => answers && response.end('{"allowed":true}'));
-  server.on("connection", (connection) => {
-    connections++;
-    t.after(() => connection.destroy());
+  const { at, connections } = await serve(t, (request, response) => {
+    if (request.url !== "/base/v1/take") response.statusCode = 404;
+    if (answers) response.end('{"allowed":true}');
   });
-  t.after(() => server.close());
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const at = `http://127.0.0.1:${server.address().port}`;
-  const client = new Client(at, { timeout: 10 });
-  for (let i = 0; i < 20; i++) assert.ok((await client.take({})).allowed);
-  assert.ok(connections <= 2, `${connections} connections`);
+  const client = new Client(at + "/base/", { timeout: 60 });
+  for (let i = 0; i < 20; i++) await client.take({});
+  assert.equal(connections.size, 1);
+  await Promise.all(Array.from({ length: 1000 }, () => client.take({})));
+  assert.equal(connections.size, 10);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  await Promise.all(Array.from({ length: 20 }, () => new Client(at + "/base", { agent }).take({})));
+  assert.equal(connections.size, 11);
+
   answers = false;
-  const hasty = new Client(at, { timeout: 0.05 });
-  await assert.rejects(hasty.take({}), UnavailableError);
-  await assert.rejects(new Client("http://127.0.0.1:1").take({}), UnavailableError);
+  const names = { name: "UnavailableError", message: "headgate: no answer: none in 50 ms" };
+  for (const send of [undefined, fetch]) {
+    const hasty = new Client(at, { timeout: 0.05, connections: 1, fetch: send });
+    const calls = [hasty.take({}), hasty.take({})];
+    await assert.rejects(calls[0], { ...names, may_be_charged: true });
+    await assert.rejects(calls[1], { ...names, may_be_charged: Boolean(send) }); // it was in line
+    const patient = new Client(at, { timeout: 60, fetch: send });
+    for (const reason of [undefined, new RangeError("left")]) {
+      const stop = new AbortController();
+      const call = patient.take({ signal: stop.signal });
+      const all = patient.takeAll([{}], { signal: stop.signal });
+      setImmediate(() => stop.abort(reason));
+      for (const ended of [call, all]) await assert.rejects(ended, reason ?? { name: "AbortError" });
+      await assert.rejects(patient.take({ signal: stop.signal }), reason ?? { name: "AbortError" });
+    }
+  }
+  const refused = { name: "UnavailableError", may_be_charged: false, message: /ECONNREFUSED/ };
+  await assert.rejects(new Client("http://127.0.0.1:1").take({}), refused);
+});
+
+test("a connection that ends without an answer", async (t) => {
+  const { at } = await serve(t, (request, response) => {
+    if (request.url === "/v1/peek") response.write('{"allowed":');
+    setImmediate(() => response.destroy());
+  });
+  const lost = { name: "UnavailableError", may_be_charged: true };
+  await assert.rejects(new Client(at).take({}), lost);
+  await assert.rejects(new Client(at).peek({}), lost);
+});
+
+test("a Unix socket", async (t) => {
+  const path = `${tmpdir()}/headgate ${process.pid}.sock`;
+  await serve(t, (request, response) => response.end(`{"allowed":${request.headers.host === "localhost"}}`), path);
+  assert.equal((await new Client(`unix:${path}`).take({})).allowed, true);
+});
+
+test("calls that are aborted, and others", async () => {
+  const outcomes = await Promise.allSettled(Array.from({ length: 600 }, async (_, i) => {
+    const stop = new AbortController();
+    const call = limits.take({ limit: `${i + 1}/h`, key: "node:mixed", signal: stop.signal });
+    if (i % 2 === 0) {
+      for (let turns = i % 40; turns > 0; turns--) await new Promise(setImmediate);
+      stop.abort();
+    }
+    const { limit, remaining } = await call;
+    assert.deepEqual([limit, remaining], [`${i + 1}/h`, i]);
+  }));
+  for (const [i, { status, reason }] of outcomes.entries()) {
+    assert.ok(status === "fulfilled" || (i % 2 === 0 && reason.name === "AbortError"), inspect(reason));
+  }
+});
+
+test("wait gives back what it was granted when it is aborted", async () => {
+  const target = { rule: "tokens", key: "node:wait" };
+  const request = { ...target, max_wait: 86400 };
+  await limits.take({ ...target, cost: 1000 });
+  const stop = new AbortController();
+  const waiting = limits.wait({ ...request, cost: 50, signal: stop.signal });
+  const ended = assert.rejects(waiting, { name: "AbortError" });
+  const booked = async () => (await limits.peek(target)).retry_after > 300;
+  try {
+    while (!(await booked()));
+  } finally {
+    stop.abort();
+  }
+  await ended;
+  assert.equal(await booked(), false);
+  await assert.rejects(limits.wait({ ...request, signal: stop.signal }), { name: "AbortError" });
+  assert.equal((await limits.wait({ limit: "5/s", key: "node:wait" })).wait, 0);
+  await assert.rejects(limits.wait(target), DeniedError);
+});
+
+test("header fields", async () => {
+  const request = { rule: "login", key: "node:fields" };
+  assert.deepEqual(headerFields(await limits.take(request)),
+    { "RateLimit-Policy": '"login";q=5', RateLimit: '"login";r=4' });
+  const { "Retry-After": after, RateLimit: text } = headerFields(await limits.take({ ...request, cost: 5 }));
+  assert.match(after, /^\d+$/);
+  assert.equal(text, `"login";r=4;t=${after}`);
+  assert.equal(headerFields(await limits.take({ ...request, cost: 6 }))["Retry-After"], undefined);
+});
+
+test("keys of addresses", async () => {
+  for (const [address, key] of Object.entries({
+    "192.0.2.1": "ip:192.0.2.1",
+    "::ffff:192.0.2.1": "ip:192.0.2.1",
+    "::1": "ip:::/64",
+    "fe80::1%eth0": "ip:fe80::/64",
+    "2001:DB8::1": "ip:2001:db8::/64",
+    "2001:db8:0:1:2:3:4:5": "ip:2001:db8:0:1::/64",
+    "::2:3:4:5:6:7": "ip:0:0:2:3::/64",
+    "1:2::7:8": "ip:1:2::/64",
+    "1:2:3:4:5:6:7::": "ip:1:2:3:4::/64",
+  })) {
+    assert.equal(ipKey(address), key);
+    assert.equal((await limits.take({ rule: "mail", key })).allowed, true); // no other spelling is
+  }
+});
+
+test("the fake", async () => {
+  const fake = new FakeClient(({ rule }) => {
+    if (rule === "down") throw new Error("down");
+    return rule === "login" ? { allowed: false, retry_after: 30 } : {};
+  });
+  assert.equal((await fake.take({ rule: "tokens", key: "k" })).allowed, true);
+  assert.equal((await fake.take({ rule: "login", key: "k" })).retry_after, 30);
+  const both = await fake.takeAll([{ rule: "tokens", key: "k" }, { rule: "login", key: "k" }]);
+  assert.deepEqual([both.allowed, both.retry_after], [false, 30]);
+  await assert.rejects(fake.take({ rule: "down", key: "k" }), UnavailableError);
+  await assert.rejects(fake.withPermit({ rule: "login", key: "k" }, assert.fail), DeniedError);
+  assert.equal(await fake.withPermit({ rule: "exports", key: "k" }, () => "done"), "done");
+  assert.equal(await fake.withReservation({ rule: "tokens", key: "k" }, () => "done"), "done");
+  await fake.reset("login", "a/b");
+  const operations = "take take take-all take-all take acquire acquire release reserve reset".split(" ");
+  assert.deepEqual(fake.requests.map((request) => request.operation), operations);
+  assert.deepEqual(fake.requests.at(-1), { operation: "reset", rule: "login", key: "a/b" });
+});
+
+test("CommonJS has the same classes, whose names minifiers keep", () => {
+  const all = createRequire(import.meta.url)("headgate");
+  assert.equal(all.Client, Client);
+  for (const name of ["HeadgateError", "InvalidError", "UnavailableError", "DeniedError"]) {
+    assert.equal(Object.getOwnPropertyDescriptor(all[name].prototype, "name").value, name);
+  }
 });

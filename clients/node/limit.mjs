@@ -1,6 +1,6 @@
 // Limits: their text form, their numbers, and the bounds of calendars. See docs/protocol.md.
 
-import { InvalidError } from "./headgate.mjs";
+import { wrong } from "./errors.cjs";
 
 export const MAX_EXACT = Number.MAX_SAFE_INTEGER; // 2^53 - 1
 export const ALGORITHMS = [
@@ -16,10 +16,6 @@ const CALENDARS = {
   __proto__: null, d: "day", day: "day", w: "week", week: "week", month: "month", year: "year",
 };
 const DAY = 86400; // in seconds
-
-export function wrong(field, value, want) {
-  throw new InvalidError(`headgate: ${field} is ${value}; want ${want}`, { field });
-}
 
 const gcd = (a, b) => (b ? gcd(b, a % b) : a);
 const min = (...all) => all.reduce((least, n) => (n < least ? n : least));

@@ -1,4 +1,4 @@
-import { DeniedError, HeadgateError, InvalidError, UnavailableError } from "./headgate.mjs";
+import { DeniedError, HeadgateError, InvalidError, UnavailableError } from "./headgate.cjs";
 
 export { DeniedError, HeadgateError, InvalidError, UnavailableError };
 

@@ -7,10 +7,11 @@
 import { createHash, createHmac, randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 
-import { DeniedError, UnavailableError } from "./headgate.mjs";
-import { ALGORITHMS, Limit, MAX_EXACT, read7, write7, wrong } from "./limit.mjs";
+import { DeniedError, UnavailableError, wrong } from "./errors.cjs";
+import { ALGORITHMS, Limit, MAX_EXACT, read7, write7 } from "./limit.mjs";
+import { MAX_DELAY, sleep } from "./sleep.cjs";
 
-export { DeniedError, HeadgateError, InvalidError, UnavailableError } from "./headgate.mjs";
+export { DeniedError, HeadgateError, InvalidError, UnavailableError } from "./errors.cjs";
 export { Limit };
 
 const COSTS = 2, TIMED = 4, BOOKS = 8, JOINED = 16, FORCED = 32; // what a request has
@@ -19,7 +20,6 @@ const BATCH = 256; // requests in one trip, unless one call has more
 const PATIENCE = 16; // denials, after which a waiting caller books its start however far ahead
 const PROBES = 20, PROBE_INTERVAL = 60_000;
 const CONNECTS = new Set(["close", "connect", "connecting", "disconnecting", "reconnecting"]);
-const MAX_DELAY = 2 ** 31 - 1; // a longer one would end at once
 
 // The scripts are copied when the package is packed.
 const packed = new URL("./lua/", import.meta.url);
@@ -80,32 +80,6 @@ function senderOf(client) {
 }
 
 const begins = (error, text) => error instanceof Error && error.message.startsWith(text);
-
-/** Resolves after a time, or rejects when signal is aborted. */
-function sleep(seconds, signal) {
-  return new Promise((resolve, reject) => {
-    const stop = () => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    const end = performance.now() + 1000 * seconds;
-    const next = () => {
-      const left = end - performance.now();
-      if (left > 0) {
-        timer = setTimeout(next, Math.min(Math.ceil(left), MAX_DELAY));
-        return;
-      }
-      signal?.removeEventListener("abort", stop);
-      resolve();
-    };
-    let timer;
-    if (signal?.aborted) stop();
-    else {
-      signal?.addEventListener("abort", stop, { once: true });
-      next();
-    }
-  });
-}
 
 /** Decides on a client of redis or ioredis, for one server, a Sentinel or a Cluster. */
 export class Store {

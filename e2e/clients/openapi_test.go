@@ -42,7 +42,7 @@ var known = strings.NewReplacer(
 func TestOpenAPI(t *testing.T) {
 	const minimum = 2000
 	dir := t.TempDir()
-	base := serveRules(t, dir)
+	base := serveRules(t, dir, described)
 	response, err := http.Get(base + "/v1/openapi.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -77,11 +77,11 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// serveRules starts a server, and returns its URL.
-func serveRules(t *testing.T, dir string) string {
+// serveRules starts a server with rules and its files in dir, and returns its URL.
+func serveRules(t *testing.T, dir, rules string) string {
 	t.Helper()
 	run(t, "../..", nil, "go", "build", "-o", dir+"/headgate", "./cmd/headgate")
-	if err := os.WriteFile(dir+"/rules.yaml", []byte(described), 0o600); err != nil {
+	if err := os.WriteFile(dir+"/rules.yaml", []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	log, err := os.Create(dir + "/log")

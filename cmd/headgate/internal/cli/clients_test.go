@@ -22,6 +22,7 @@ rules:
   - {name: tokens, key: ["header:x-user"], any_key: true, limits: [1000/d]}
   - {name: exports, key: ["header:x-user"], any_key: true, permits: 2}
   - {name: partner, permits: 10}
+  - {name: mail, key: ip, limits: 5/h}
 `
 
 // startAPI starts a server with apiRules, and returns its URL. Unless tokens is empty, it is a list
@@ -109,7 +110,11 @@ func TestNodeClient(t *testing.T) {
 	}
 	code := snippets(t, dir+"/README.md", "js")
 	code = strings.Replace(code, "http://127.0.0.1:8080", startRules(t, snippets(t, dir+"/README.md", "yaml")), 1)
-	wantREADME(t, run(t, dir, nil, node, "--input-type=module", "--eval", code))
+	out = run(t, dir, nil, node, "--input-type=module", "--eval", code)
+	wantREADME(t, out)
+	if !strings.Contains(out, "\nhello\n") || !strings.Contains(out, "\n30 1\n") {
+		t.Errorf("the README prints\n%s\nwant a result, and the answer of a fake", out)
+	}
 	wantDenied(t, run(t, dir, nil, node, "--input-type=module", "--eval", code))
 }
 
