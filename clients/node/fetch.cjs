@@ -3,9 +3,9 @@
 exports.schemes = ["http:", "https:"];
 
 /** Returns a function that sends a request by fetch, which may not say whether it was sent. */
-exports.open = (url, { fetch }) => {
+exports.open = (url, headers, { fetch }) => {
   const base = url.href.replace(/\/$/, "");
-  return (method, path, headers, body) => {
+  return (method, path, body) => {
     const stop = new AbortController();
     const send = async () => {
       const response = await (fetch ?? globalThis.fetch)(base + path, {

@@ -42,7 +42,6 @@ function ipKey(address) {
 class Client {
   #start;
   #timeout;
-  #headers = { "content-type": "application/json" };
 
   /**
    * timeout limits a whole call, in seconds. connections is the most that are open. An agent of
@@ -71,8 +70,9 @@ class Client {
     if (token && !/^[!-~]+$/.test(token)) {
       throw new TypeError("token has spaces, line breaks or characters that are not ASCII");
     }
-    if (token) this.#headers.authorization = `Bearer ${token}`;
-    this.#start = open(parsed, { connections, agent, fetch });
+    const headers = { "content-type": "application/json" };
+    if (token) headers.authorization = `Bearer ${token}`;
+    this.#start = open(parsed, headers, { connections, agent, fetch });
   }
 
   /**
@@ -220,17 +220,17 @@ class Client {
 
   async #send(method, path, body, signal) {
     signal?.throwIfAborted();
-    const call = this.#start(method, `/v1/${path}`, this.#headers, body);
+    const call = this.#start(method, `/v1/${path}`, body);
     const abort = () => call.end(signal.reason);
     signal?.addEventListener("abort", abort);
     const late = () => call.end(new Error(`none in ${this.#timeout} ms`));
     const timer = setTimeout(late, this.#timeout);
     try {
-      const { text, ...answer } = await call.answer;
-      return { ...answer, json: parse(text) };
+      const answer = await call.answer;
+      answer.json = parse(answer.text);
+      return answer;
     } catch (cause) {
       signal?.throwIfAborted();
-      if (cause.digest) throw cause; // of Next.js, which then renders the page for each request
       const why = cause.cause?.message || cause.message || cause.code;
       throw new UnavailableError(`headgate: no answer: ${why}`, { cause, may_be_charged: call.sent });
     } finally {

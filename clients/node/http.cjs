@@ -1,8 +1,8 @@
 "use strict";
 
-const http = require("node:http");
-const https = require("node:https");
-const { urlToHttpOptions } = require("node:url");
+// an ES module of a bundler has no require
+const http = process.getBuiltinModule?.("node:http") ?? require("node:http");
+const https = process.getBuiltinModule?.("node:https") ?? require("node:https");
 const byFetch = require("./fetch.cjs");
 
 const IDLE = 4000; // milliseconds; servers and proxies keep unused connections longer
@@ -11,40 +11,43 @@ exports.schemes = [...byFetch.schemes, "unix:"];
 
 /**
  * Returns a function that sends a request by node:http, over at most so many connections. A call
- * has its answer, a way to end it, and whether it was sent.
+ * has its answer, a way to end it, and after an error whether it was sent.
  */
-exports.open = (url, { connections, agent, fetch }) => {
-  if (fetch) return byFetch.open(url, { fetch });
-  const { Agent, request } = url.protocol === "https:" ? https : http;
-  agent ??= new Agent({ keepAlive: true, maxSockets: connections, timeout: IDLE });
-  const { hostname, port } = urlToHttpOptions(url);
+exports.open = (url, headers, { connections, agent, fetch }) => {
+  if (fetch) return byFetch.open(url, headers, { fetch });
+  const scheme = url.protocol === "https:" ? https : http;
+  agent ??= new scheme.Agent({ keepAlive: true, maxSockets: connections, timeout: IDLE });
   const [server, base] = url.protocol === "unix:"
     ? [{ socketPath: decodeURIComponent(url.pathname) }, ""]
-    : [{ hostname, port }, url.pathname.replace(/\/$/, "")];
-  return (method, path, headers, body) => {
-    const call = { sent: false };
+    : [{ hostname: url.hostname.replace(/[[\]]/g, ""), port: url.port }, url.pathname.replace(/\/$/, "")];
+  // a list costs less than an object
+  const fields = Object.entries({ host: url.host || "localhost", ...headers }).flat();
+  return (method, path, body) => {
+    const call = {};
     call.answer = new Promise((resolve, reject) => {
-      const length = body && { "content-length": Buffer.byteLength(body) };
-      const sending = request({
-        ...server, agent, method, path: base + path, headers: { ...headers, ...length },
+      const length = body ? ["content-length", Buffer.byteLength(body)] : [];
+      const sending = scheme.request({
+        ...server, agent, method, path: base + path, headers: [...fields, ...length],
       });
-      call.end = (error) => {
+      const fail = (error) => {
+        const { socket } = sending;
+        const [{ syscall }] = error.errors ?? [error];
+        call.sent ??= Boolean(socket) && !socket.connecting && !socket.secureConnecting &&
+          syscall !== "connect" && syscall !== "getaddrinfo";
         reject(error);
+      };
+      call.end = (error) => {
+        fail(error);
         sending.destroy();
       };
-      const sent = () => { call.sent = true; };
-      sending.on("socket", (socket) => {
-        if (socket.connecting) socket.once(socket.encrypted ? "secureConnect" : "connect", sent);
-        else sent();
-      });
-      sending.on("response", (response) => {
+      sending.on("error", fail).on("response", (response) => {
         let text = "";
-        response.setEncoding("utf8").on("error", reject).on("data", (part) => { text += part; });
+        response.setEncoding("utf8").on("error", fail).on("data", (part) => { text += part; });
         response.on("end", () => {
           resolve({ status: response.statusCode, retryAfter: response.headers["retry-after"], text });
         });
       });
-      sending.on("error", reject).end(body);
+      sending.end(body);
     });
     return call;
   };

@@ -206,15 +206,17 @@ assert headgate.redis.Store(redis.Redis(host, int(port))).take("1/h", "wheel")
 		t.Fatal(err)
 	}
 	script := `
+import { createRequire } from "node:module";
 import { Store } from "headgate/redis";
-import { Client } from "headgate";
+import { FakeClient } from "headgate/fake";
 import redis from ` + strconv.Quote(modules) + `;
 const client = await redis.createClient({ url: "redis://" + process.env.HEADGATE_REDIS }).connect();
 const { allowed } = await new Store(client).take({ limit: "1/h", key: "tgz" });
-console.log(allowed, typeof Client);
+const { Client } = createRequire(process.cwd() + "/")("headgate");
+console.log(allowed, (await new FakeClient().take({ key: "tgz" })).allowed, new FakeClient() instanceof Client);
 client.destroy();
 `
-	if out := run(t, dir, env, "node", "--input-type=module", "--eval", script); out != "true function\n" {
+	if out := run(t, dir, env, "node", "--input-type=module", "--eval", script); out != "true true true\n" {
 		t.Errorf("the package of Node prints %q", out)
 	}
 }

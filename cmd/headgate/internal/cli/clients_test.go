@@ -8,7 +8,9 @@ import (
 	osexec "os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -36,11 +38,12 @@ func startAPI(t *testing.T, tokens string) string {
 	return startRules(t, text)
 }
 
-// startRules starts a server with these rules, and returns its URL.
-func startRules(t *testing.T, text string) string {
+// startRules starts a server with these rules and flags, and returns its URL.
+func startRules(t *testing.T, text string, flags ...string) string {
 	t.Helper()
 	file := writeFile(t, filepath.Join(t.TempDir(), "rules.yaml"), text)
-	s := startServer(t, nil, append([]string{"headgate"}, append(serveOn, "--config", file)...)...)
+	args := slices.Concat([]string{"headgate"}, serveOn, []string{"--config", file}, flags)
+	s := startServer(t, nil, args...)
 	return "http://" + s.addresses["http"]
 }
 
@@ -116,6 +119,24 @@ func TestNodeClient(t *testing.T) {
 		t.Errorf("the README prints\n%s\nwant a result, and the answer of a fake", out)
 	}
 	wantDenied(t, run(t, dir, nil, node, "--input-type=module", "--eval", code))
+}
+
+// A server that is full loses no call of clients whose connections fit, however many calls they
+// make at once.
+func TestNodeClientsOfAFullServer(t *testing.T) {
+	t.Parallel()
+	node := interpreter(t, "node")
+	url := startRules(t, apiRules, "--max-connections", "100")
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			out := run(t, "../../../../clients/node", []string{"HEADGATE_URL=" + url}, node, "load.mjs", "60", "12")
+			if out != "Map(0) {}\n" {
+				t.Errorf("failed calls, by their errors: %s", out)
+			}
+		})
+	}
+	clients.Wait()
 }
 
 // wantDenied checks what the snippets print the second time, when the wait is denied.
