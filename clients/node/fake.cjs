@@ -17,8 +17,8 @@ class FakeClient extends Client {
       const { allowed = true, ...rest } = decide(request, operation);
       return {
         allowed, rule, limit, capacity: 1000, remaining: allowed ? 1000 - cost : 0,
-        retry_after: allowed ? 0 : 1, reset_after: 1, wait: 0, id: "fake", permits: 1000, in_use: 1, ttl: 60,
-        renewed: true, released: true, refunded: 0, ...rest,
+        retry_after: allowed ? 0 : 1, reset_after: 1, wait: 0, id: "fake",
+        permits: 1000, in_use: 1, ttl: 60, renewed: true, released: true, refunded: 0, ...rest,
       };
     };
     super("http://fake.invalid", {
@@ -33,7 +33,8 @@ class FakeClient extends Client {
         if (operation !== "take-all") return Response.json(answer(operation, request));
         const results = request.requests.map((one) => answer(operation, one));
         const retry_after = Math.max(...results.map((one) => one.retry_after));
-        return Response.json({ allowed: results.every((one) => one.allowed), retry_after, results });
+        const allowed = results.every((one) => one.allowed);
+        return Response.json({ allowed, retry_after, results });
       },
     });
   }

@@ -11,7 +11,7 @@ exports.open = (url, headers, { fetch }) => {
       const response = await (fetch ?? globalThis.fetch)(base + path, {
         method, headers, body, signal: stop.signal,
         redirect: "manual", // Workers have no "error"
-        next: { revalidate: 0 }, // Next.js 14 would keep the answer; Workers may have no cache: "no-store"
+        next: { revalidate: 0 }, // Next.js 14 keeps answers; Workers may have no cache: "no-store"
       });
       const retryAfter = response.headers.get("retry-after") ?? undefined;
       return { status: response.status, retryAfter, text: await response.text() };

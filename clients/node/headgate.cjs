@@ -5,7 +5,9 @@
 // All durations are seconds. A wait of Infinity means never.
 
 const { open, schemes } = require("#transport");
-const { DeniedError, HeadgateError, InvalidError, UnavailableError, wrong } = require("./errors.cjs");
+const {
+  DeniedError, HeadgateError, InvalidError, UnavailableError, wrong,
+} = require("./errors.cjs");
 const { MAX_DELAY, sleep } = require("./sleep.cjs");
 
 function checkKey(key) {
@@ -154,7 +156,7 @@ class Client {
     }
   }
 
-  /** Commits a reservation; if that fails, it stays charged, which is no reason to lose a result. */
+  /** Commits a reservation. If that fails, the estimate stays charged, and no result is lost. */
   #settle({ id }, cost) {
     return this.commit(id, cost).catch(() => {});
   }
@@ -232,7 +234,8 @@ class Client {
     } catch (cause) {
       signal?.throwIfAborted();
       const why = cause.cause?.message || cause.message || cause.code;
-      throw new UnavailableError(`headgate: no answer: ${why}`, { cause, may_be_charged: call.sent });
+      const details = { cause, may_be_charged: call.sent };
+      throw new UnavailableError(`headgate: no answer: ${why}`, details);
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener("abort", abort);
@@ -251,12 +254,14 @@ function parse(text) {
 /** Throws the error of an answer that is no decision. */
 function refuse({ status, retryAfter, json }) {
   const gateway = status === 408 || status === 429;
-  const why = json?.detail ?? (status < 300 ? "the answer is not that of headgate serve" : `status ${status}`);
+  const other = status < 300 ? "the answer is not that of headgate serve" : `status ${status}`;
+  const why = json?.detail ?? other;
   if (status >= 400 && status < 500 && !gateway) {
     throw new InvalidError(`headgate: ${why}`, { status, field: json?.field });
   }
   const retry_after = Number.isFinite(Number(retryAfter)) ? Number(retryAfter) : undefined;
-  throw new UnavailableError(`headgate: ${why}`, { status, retry_after, may_be_charged: status !== 429 });
+  const may_be_charged = status !== 429;
+  throw new UnavailableError(`headgate: ${why}`, { status, retry_after, may_be_charged });
 }
 
 module.exports = {

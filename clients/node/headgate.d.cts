@@ -58,6 +58,8 @@ export type TakeRequest = Target & Cost & Headroom & MaxWait & {
   force?: boolean | undefined;
 };
 
+export type AcquireRequest = Keyed & Headroom & { rule: string; ttl?: number | undefined };
+
 /** All durations are seconds. */
 export interface Answer extends Denial {
   rule?: string;
@@ -148,7 +150,7 @@ export class Client {
   ): Promise<T>;
 
   /** Acquires a permit of a key. It expires after ttl seconds. */
-  acquire(request: Keyed & Headroom & { rule: string; ttl?: number | undefined }): Promise<Permit>;
+  acquire(request: AcquireRequest): Promise<Permit>;
 
   /** Extends a permit to at least ttl seconds from now. Returns false if it has expired. */
   renew(id: string, ttl?: number): Promise<boolean>;
@@ -161,7 +163,7 @@ export class Client {
    * seconds.
    */
   withPermit<T>(
-    request: Keyed & Headroom & { rule: string; ttl?: number | undefined; after?: number | undefined },
+    request: AcquireRequest & { after?: number | undefined },
     f: (permit: Permit) => T | PromiseLike<T>,
   ): Promise<T>;
 

@@ -17,9 +17,10 @@ exports.open = (url, headers, { connections, agent, fetch }) => {
   if (fetch) return byFetch.open(url, headers, { fetch });
   const scheme = url.protocol === "https:" ? https : http;
   agent ??= new scheme.Agent({ keepAlive: true, maxSockets: connections, timeout: IDLE });
+  const hostname = url.hostname.replace(/[[\]]/g, "");
   const [server, base] = url.protocol === "unix:"
     ? [{ socketPath: decodeURIComponent(url.pathname) }, ""]
-    : [{ hostname: url.hostname.replace(/[[\]]/g, ""), port: url.port }, url.pathname.replace(/\/$/, "")];
+    : [{ hostname, port: url.port }, url.pathname.replace(/\/$/, "")];
   // a list costs less than an object
   const fields = Object.entries({ host: url.host || "localhost", ...headers }).flat();
   return (method, path, body) => {
@@ -44,7 +45,8 @@ exports.open = (url, headers, { connections, agent, fetch }) => {
         let text = "";
         response.setEncoding("utf8").on("error", fail).on("data", (part) => { text += part; });
         response.on("end", () => {
-          resolve({ status: response.statusCode, retryAfter: response.headers["retry-after"], text });
+          const { statusCode: status, headers: { "retry-after": retryAfter } } = response;
+          resolve({ status, retryAfter, text });
         });
       });
       sending.end(body);
