@@ -23,7 +23,7 @@ func (p *clfParser) parse(line []byte, e *entry) string {
 	if to == 0 {
 		return whyUnknown
 	}
-	if e.at = at; len(p.names) > 0 {
+	if e.at = at; p.names.hold(fieldAddr) {
 		return whyNoColumn
 	}
 	if e.host, e.addr = client(line[:from]); p.client && e.addr == nil {

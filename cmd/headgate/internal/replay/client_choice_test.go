@@ -11,9 +11,10 @@ const (
 	nginxXFF = `10.0.3.4 - - [17/Dec/2025:09:03:01 +0000] "GET / HTTP/1.1" 200 5 "-" "x" "203.0.113.1"`
 	iisXFF   = "#Fields: date time cs-uri-stem c-ip X-Forwarded-For\n" +
 		"2025-12-17 09:03:01 / 10.0.3.4 203.0.113.1:30000,+[2001:db8::7]:4,+172.16.0.1:49770"
-	caddyXFF = `{"ts":1765962181,"request":{"remote_ip":"10.0.3.4","uri":"/","headers":{"X-Forwarded-For":["203.0.113.1"]}}}`
-	afterUA  = `$remote_addr - - [$time_local] "$request" $status $_ "$_" "$_" "$http_x_forwarded_for"`
-	haproxy  = `10.0.3.4:4000 [17/Dec/2025:09:03:01.376] in web/s1 0/0/1/12/13 200 512 - - ---- 5/5/0/1/0 0/0 "GET / HTTP/1.1"`
+	caddyXFF     = `{"ts":1765962181,"request":{"remote_ip":"10.0.3.4","uri":"/","headers":{"X-Forwarded-For":["203.0.113.1"]}}}`
+	afterUA      = `$remote_addr - - [$time_local] "$request" $status $_ "$_" "$_" "$http_x_forwarded_for"`
+	ingressOfOld = `10.0.3.4 - [203.0.113.1, 10.0.3.4] - - [17/Dec/2025:09:03:01 +0000] "GET / HTTP/1.1" 200 5 "-" "x" 412 0.004 [web-80] 10.1.0.7:80 5 0.004 200`
+	haproxy      = `10.0.3.4:4000 [17/Dec/2025:09:03:01.376] in web/s1 0/0/1/12/13 200 512 - - ---- 5/5/0/1/0 0/0 "GET / HTTP/1.1"`
 )
 
 // The key of a line is the client that was asked for, or the line is refused with what would help.
@@ -22,7 +23,8 @@ func TestWhoseAddress(t *testing.T) {
 	for _, c := range []struct{ name, format, fields, by, log, key, want string }{
 		{"a column without a name", "auto", "client=http_x_forwarded_for", "ip", nginxXFF, "", `describe the lines by --format '$remote_addr - - [$time_local] "$request" $_`},
 		{"a column without a name, forced", "combined", "client=nonsense", "ip", nginxXFF, "", "no column has a name of --field"},
-		{"a time without a name", "auto", "time=when", "ip", nginxXFF, "", "no column has a name of --field"},
+		{"a time without a name", "auto", "time=when", "ip", nginxXFF, "10.0.3.4", ""},
+		{"text beside JSON", "auto", "time=when", "ip", `{"when":"2025-12-17T09:03:01Z","remote_addr":"10.0.3.4"}` + "\n" + nginxXFF + "\n" + haproxy, "10.0.3.4", ""},
 		{"a column with a name", afterUA, "client=http_x_forwarded_for", "ip", nginxXFF, "203.0.113.1", ""},
 		{"another name", afterUA, "client=nonsense", "ip", nginxXFF, "", "no column has a name of --field"},
 		{"W3C", "auto", "client=X-Forwarded-For", "ip", iisXFF, "172.16.0.1", ""},
@@ -46,6 +48,10 @@ func TestWhoseAddress(t *testing.T) {
 		{"two addresses by path", "auto", "", "path", "203.0.113.1 10.0.0.5 - -" + when, "/", ""},
 		{"Traefik", "auto", "", "ip", `{"ClientAddr":"10.0.3.4:40000","ClientHost":"203.0.113.1","RequestPath":"/","StartUTC":"2025-12-17T09:03:01Z"}`, "203.0.113.1", ""},
 		{"a network behind which there are others", "auto", "", "ip", strings.Replace(nginxXFF, "10.0.3.4", "2001:db8:1::1", 1), "2001:db8:1::/64", ""},
+		{"the address before the last", "auto", "client=request.headers.X-Forwarded-For[-2]", "ip", strings.Replace(caddyXFF, "113.1", "113.9, 203.0.113.1, 10.0.0.1", 1), "203.0.113.1", ""},
+		{"the second of the last three", "auto", "client=X-Forwarded-For[-3]", "ip", iisXFF, "203.0.113.1", ""},
+		{"a shorter list", afterUA, "client=http_x_forwarded_for[-3]", "ip", strings.Replace(nginxXFF, `113.1"`, `113.1, 10.0.0.1"`, 1), "203.0.113.1", ""},
+		{"a list in brackets", `$_ - [$http_x_forwarded_for] - $_ [$time_local]`, "client=http_x_forwarded_for[-2]", "ip", ingressOfOld, "203.0.113.1", ""},
 		{"an array of texts", "auto", "client=request.headers.X-Forwarded-For", "ip", caddyXFF, "203.0.113.1", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -79,6 +85,9 @@ func TestProxied(t *testing.T) {
 		{"array of JSON", "auto", "", "ip", caddyXFF, "10.0.3.4"},
 		{"member of JSON", "auto", "", "ip", `{"time":1765962181,"remote_addr":"10.0.3.4:1","http_x_forwarded_for":"203.0.113.1","uri":"/"}`, "10.0.3.4"},
 		{"Tomcat", "auto", "", "ip", `10.0.3.4 - - [17/Dec/2025:09:03:01 +0000] "GET / HTTP/1.1" 200 5 X-Forwarded-For="203.0.113.1"`, "10.0.3.4"},
+		{"ingress-nginx of old", "auto", "", "ip", ingressOfOld, "10.0.3.4"},
+		{"ingress-nginx of old, in CRI", "auto", "", "ip", "2030-01-01T00:00:00.1Z stdout F " + ingressOfOld, "10.0.3.4"},
+		{"ingress-nginx of old, without a proxy", "auto", "", "ip", strings.Replace(ingressOfOld, "203.0.113.1, ", "", 1), ""},
 		{"the client", "auto", "", "ip", own, ""},
 		{"the client, and its port", "auto", "", "ip", strings.Replace(own, "10.0.3.4 ", "10.0.3.4:50 ", 1), ""},
 		{"trusted", "auto", "", "ip", trusted, ""},

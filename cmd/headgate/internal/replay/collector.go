@@ -48,7 +48,8 @@ func (p *collector) end() string {
 type meaning struct {
 	field  field
 	rank   uint8
-	header int // its index in wanted.headers, or -1
+	header int   // its index in wanted.headers, or -1
+	back   uint8 // as in named
 }
 
 var nothing = meaning{header: -1}
@@ -132,9 +133,9 @@ func (p *collector) set(m meaning, v []byte) {
 	case fieldTime:
 		p.setTime(m.rank, v)
 	case fieldAddr:
-		p.keep(&p.e.addr, fieldAddr, m.rank, lastOf(v))
+		p.keep(&p.e.addr, fieldAddr, m.rank, addressOf(v, m.back))
 	case fieldPeer, fieldClient:
-		if v = lastOf(v); isAddress(v) {
+		if v = addressOf(v, m.back); isAddress(v) {
 			p.keep(&p.e.addr, fieldAddr, m.rank, v)
 		}
 	case fieldMethod:
@@ -188,10 +189,15 @@ func (p *collector) setTime(rank uint8, v []byte) {
 	}
 }
 
-// lastOf returns the last address of a list: each proxy adds the one that it was asked from.
-func lastOf(v []byte) []byte {
-	if bytes.IndexByte(v, ',') < 0 {
-		return v
+// addressOf returns the last address of a list, because each proxy adds the one that it was asked
+// from, or the one that is so far before it. Of a shorter list, it returns the first.
+func addressOf(v []byte, back uint8) []byte {
+	for i := bytes.LastIndexByte(v, ','); i >= 0; i = bytes.LastIndexByte(v, ',') {
+		if back == 0 {
+			v = v[i+1:]
+			break
+		}
+		v, back = v[:i], back-1
 	}
-	return bytes.Trim(v[bytes.LastIndexByte(v, ',')+1:], " +") // as IIS writes a space
+	return bytes.Trim(v, " +") // as IIS writes a space
 }

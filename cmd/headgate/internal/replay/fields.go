@@ -3,7 +3,9 @@ package replay
 import (
 	"bytes"
 	"iter"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/headgate/headgate"
@@ -109,7 +111,7 @@ var meanings = func() (all [inAgent + 1]map[string]meaning) {
 	}
 	for _, m := range members {
 		for name := range strings.FieldsSeq(m.names) {
-			all[m.in][name] = meaning{m.field, m.rank, -1}
+			all[m.in][name] = meaning{field: m.field, rank: m.rank, header: -1}
 		}
 	}
 	return all
@@ -122,6 +124,7 @@ type Names []named
 type named struct {
 	path   string // with the names of the objects around it, joined by dots
 	fields []field
+	back   uint8 // how many addresses of a list come after the one that counts
 }
 
 // hold reports whether a field is read from names.
@@ -136,13 +139,22 @@ var namedFields = map[string][]field{
 	"status": {fieldStatus, fieldResponse}, "host": {fieldHost},
 }
 
+// fromEnd is the place of an address in a list, counted from its end.
+var fromEnd = regexp.MustCompile(`^(.+)\[-([1-9]\d?)\]$`)
+
 // ParseNames reads names of members, such as client=user.ip,time=when. A member of an object is
-// named with that of the object. Only what is named so is read for a field.
+// named with that of the object. Only what is named so is read for a field. Of a list of addresses,
+// the last counts, or with client=NAME[-2] the one before.
 func ParseNames(text string) (n Names, err error) {
 	for pair := range strings.SplitSeq(text, ",") {
 		to, path, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		back := 1
+		if at := fromEnd.FindStringSubmatch(path); at != nil && to == "client" {
+			path = at[1]
+			back, _ = strconv.Atoi(at[2])
+		}
 		if fields := namedFields[to]; fields != nil && path != "" {
-			n = append(n, named{path, fields})
+			n = append(n, named{path, fields, uint8(back - 1)})
 		} else if text != "" {
 			want := "client, time, method, path, request, status or host, = and a name, " +
 				"joined by commas"

@@ -26,7 +26,7 @@ func (p *jsonParser) parse(line []byte, e *entry) string {
 			if first := jsonscan.Of(v[1:]); v[0] == '[' && first.Peek() == '"' {
 				v, _ = first.Value()
 			}
-			p.value(meaning{field: n.fields[0], header: -1}, v)
+			p.value(meaning{field: n.fields[0], header: -1, back: n.back}, v)
 		}
 	}
 	return p.end()

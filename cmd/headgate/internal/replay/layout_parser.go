@@ -61,7 +61,7 @@ func (p *layoutParser) layout(text string) (l layout) {
 		m := p.find([]byte(column), atTop)
 		for _, n := range p.names {
 			if string(p.canonical(notWords.ReplaceAll([]byte(n.path), nil))) == column {
-				m.field, m.rank, l.named = n.fields[0], 0, l.named+1
+				m.field, m.rank, m.back, l.named = n.fields[0], 0, n.back, l.named+1
 			}
 		}
 		l.steps = append(l.steps, step{[]byte(text[end:at[0]]), m})
@@ -101,7 +101,7 @@ func (p *layoutParser) parse(line []byte, e *entry) string {
 	switch {
 	case !ok:
 		return whyUnknown
-	case l.named < len(p.names):
+	case l.named < len(p.names) && (!p.known || p.names.hold(fieldAddr)):
 		return whyNoColumn
 	}
 	return p.end()

@@ -129,14 +129,16 @@ func (s *source) read() error {
 // probed is how many requests of a log are compared with their X-Forwarded-For.
 const probed = 1000
 
-// forwarded is the first address of an X-Forwarded-For with a name, or in the last column.
+// forwarded is the first address of an X-Forwarded-For with a name, in the last column, or in
+// brackets after the client, as ingress-nginx has written it.
 var forwarded = regexp.MustCompile(`(?i:x[-_]?forwarded[-_]?for)\W{1,5}` +
-	`([\da-fA-F]+[.:][\da-fA-F.:]+)|"((?:\d+\.){3}\d+|[\da-f]+:[\da-f:.]+)(?:,[^"]*)?"$`)
+	`([\da-fA-F]+[.:][\da-fA-F.:]+)|"((?:\d+\.){3}\d+|[\da-f]+:[\da-f:.]+)(?:,[^"]*)?"$|` +
+	`(?:^| )\S+ - \[((?:\d+\.){3}\d+|[\da-f]+:[\da-f:.]+)[],]`)
 
 func (s *source) findProxy(line []byte) {
 	s.probe--
 	if m := forwarded.FindSubmatch(line); m != nil {
-		of := string(s.keyer.address(append(m[1], m[2]...)))
+		of := string(s.keyer.address(slices.Concat(m[1:]...)))
 		if client := string(s.keyer.address(s.entry.addr)); of != client {
 			s.others, s.proxy = s.others+1, cmp.Or(s.proxy, client)
 		}
