@@ -165,3 +165,19 @@ func TestOnlyWhatSpeaksToRedisLinksItsClient(t *testing.T) {
 		}
 	}
 }
+
+// The program that only reads logs compiles soon: it links no server and no client of Redis.
+func TestLogsLinkLittle(t *testing.T) {
+	deps := strings.Join(output(t, "-C", "cmd/headgate", "list", "-deps", "./logs"), "\n")
+	for _, host := range []string{
+		"github.com/redis/", "google.golang.org/", "go.opentelemetry.io/", "github.com/envoyproxy/",
+		"github.com/prometheus/", "go.yaml.in/",
+	} {
+		if strings.Contains(deps, host) {
+			t.Errorf("cmd/headgate/logs links a package of %s", host)
+		}
+	}
+	if !strings.Contains(deps, "/internal/replay") {
+		t.Error("cmd/headgate/logs does not link replay: this shows nothing")
+	}
+}

@@ -1,14 +1,15 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 )
 
@@ -61,10 +62,10 @@ func (q *query) command(
 		Use: verb + " --limit TEXT --store URL [--key K]" + more,
 		Example: "  headgate " + verb +
 			" --limit 10/s --key user:42 --store redis://localhost:6379",
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if q.peeks && q.cost < 1 {
-				return usagef(cmd, "--cost is %d; want 1 or more", q.cost)
+				return command.Usagef(cmd, "--cost is %d; want 1 or more", q.cost)
 			}
 			_, limits, s, err := q.open(cmd)
 			if err != nil {
@@ -120,19 +121,14 @@ func (q *query) decide(
 		return storeError(ctx, s, err)
 	}
 	decisions = decisions[:len(q.limits)]
-	var err error
-	if w := cmd.OutOrStdout(); q.json {
-		err = printJSON(w, q.jsonDecision(s, decisions))
-	} else {
-		out := bufio.NewWriter(w)
-		q.printDecision(out, s, decisions, columns(w))
-		err = out.Flush()
-	}
-	if err != nil && !readerClosed(err) {
+	err := command.Print(cmd, q.json, q.jsonDecision(s, decisions), func(w io.Writer, width int) {
+		q.printDecision(w, s, decisions, width)
+	})
+	if err != nil {
 		return err
 	}
 	if !headgate.Strictest(decisions).Allowed() {
-		return errDenied
+		return command.ErrDenied
 	}
 	return nil
 }
@@ -147,19 +143,16 @@ func (q *query) reset(
 			return storeError(ctx, s, err)
 		}
 	}
-	w := cmd.OutOrStdout()
-	if q.json {
-		return printJSON(w, struct {
-			Reset  bool             `json:"reset"`
-			Key    string           `json:"key"`
-			Limits []headgate.Limit `json:"limits"`
-			Store  string           `json:"store"`
-		}{true, q.key, limits, s.Name})
-	}
-	out := bufio.NewWriter(w)
-	for _, l := range limits {
-		text := fmt.Sprintf("%s of %s, store %s", l, keyText(q.key), s.Name)
-		printFolded(out, "reset    ", text, columns(w))
-	}
-	return out.Flush()
+	result := struct {
+		Reset  bool             `json:"reset"`
+		Key    string           `json:"key"`
+		Limits []headgate.Limit `json:"limits"`
+		Store  string           `json:"store"`
+	}{true, q.key, limits, s.Name}
+	return command.Print(cmd, q.json, result, func(w io.Writer, width int) {
+		for _, l := range limits {
+			text := fmt.Sprintf("%s of %s, store %s", l, keyText(q.key), s.Name)
+			command.PrintFolded(w, "reset    ", text, width)
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 )
 
@@ -55,7 +56,7 @@ func keyText(key string) string {
 	if key == "" {
 		return `""`
 	}
-	return printable(key)
+	return command.Printable(key)
 }
 
 func (q *query) printDecision(
@@ -73,7 +74,7 @@ func (q *query) printDecision(
 		what = "peek at " + what
 	}
 	line := func(label, format string, a ...any) {
-		printFolded(w, fmt.Sprintf("%-9s", label), fmt.Sprintf(format, a...), width)
+		command.PrintFolded(w, fmt.Sprintf("%-9s", label), fmt.Sprintf(format, a...), width)
 	}
 	line(verdict, "%s, %s, store %s", keyText(q.key), what, s.Name)
 	for i, d := range decisions {
@@ -85,8 +86,8 @@ func (q *query) printDecision(
 			waits += ", retry " + after(d.RetryAfter)
 		}
 		line("limit", "%s%s", d.Limit, decimal(q.limits[i]))
-		capacity := thousands(d.Limit.Capacity())
-		line("", "%s of %s remaining%s", thousands(d.Remaining), capacity, waits)
+		capacity := command.Thousands(d.Limit.Capacity())
+		line("", "%s of %s remaining%s", command.Thousands(d.Remaining), capacity, waits)
 	}
 }
 
@@ -96,7 +97,7 @@ func decimal(text string) string {
 	if count, _, _ := strings.Cut(text, "/"); !strings.Contains(count, ".") {
 		return ""
 	}
-	return " (given as " + printable(text) + ")"
+	return " (given as " + command.Printable(text) + ")"
 }
 
 // after formats a wait. It is never shorter than d.
@@ -110,5 +111,5 @@ func after(d time.Duration) string {
 	if d > 10*time.Millisecond {
 		d = (d + time.Millisecond - 1).Truncate(time.Millisecond)
 	}
-	return "in " + short(d)
+	return "in " + command.Short(d)
 }

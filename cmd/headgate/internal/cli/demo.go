@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 	"github.com/headgate/headgate/internal/demo"
 )
@@ -34,7 +35,7 @@ runs until it is interrupted. Then the exit code is 0. The limits are kept in me
 in the store of --store.`,
 		Example: `  headgate demo
   headgate demo --port 0 --store redis://localhost:6379`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.serve(cmd); cmd.Context().Err() == nil {
 				return err
@@ -55,12 +56,12 @@ in the store of --store.`,
 // serve serves the page until ctx ends.
 func (f *demoFlags) serve(cmd *cobra.Command) error {
 	if f.port < 0 || f.port > 65535 {
-		return usagef(cmd, "--port is %d; want 0 to 65535", f.port)
+		return command.Usagef(cmd, "--port is %d; want 0 to 65535", f.port)
 	}
 	f.host = strings.TrimSuffix(strings.TrimPrefix(f.host, "["), "]") // as IPv6 in a URL
 	if f.host == "" {
-		return usagef(cmd, "--host is empty; want an address of this machine, such as 127.0.0.1, "+
-			"or 0.0.0.0 for all")
+		return command.Usagef(cmd, "--host is empty; want an address of this machine, such as "+
+			"127.0.0.1, or 0.0.0.0 for all")
 	}
 	s, err := f.store.open(cmd)
 	if err != nil {

@@ -12,8 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/headgate/headgate/internal/redistest"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
+	"github.com/headgate/headgate/internal/redistest"
 )
 
 const deploy = "../../../../deploy/"
@@ -103,7 +105,7 @@ func TestDeployedCommands(t *testing.T) {
 	t.Parallel()
 	flag := regexp.MustCompile(`--[a-z-]+`)
 	known := make(map[string]bool)
-	for _, name := range flagNames(newServe()) {
+	for _, name := range command.FlagNames(newServe()) {
 		known["--"+name] = true
 	}
 	for name, command := range map[string]*regexp.Regexp{
@@ -163,7 +165,7 @@ func deployedRules(t *testing.T) map[string]string {
 func TestDeployedVariables(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{"GOMEMLIMIT": true}
-	for _, name := range flagNames(newServe()) {
+	for _, name := range command.FlagNames(newServe()) {
 		known["HEADGATE_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = true
 	}
 	rules := deployedRules(t)

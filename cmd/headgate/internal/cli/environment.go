@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
 )
 
 // variable returns the environment variable for a flag: HEADGATE_STORE for --store.
@@ -43,7 +45,8 @@ func fromEnvironment(cmd *cobra.Command, names ...string) error {
 		}
 		for _, v := range values {
 			if err := cmd.Flags().Set(flag.Name, v); err != nil {
-				errs = append(errs, usagef(cmd, "%s is %q; want %s", name, v, wantOf(flag, err)))
+				want := command.WantOf(flag, err)
+				errs = append(errs, command.Usagef(cmd, "%s is %q; want %s", name, v, want))
 			}
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/internal/await"
 )
 
@@ -29,6 +30,9 @@ type unfitError struct {
 	error
 	code int
 }
+
+// ExitCode returns the exit code of headgate.
+func (e *unfitError) ExitCode() int { return e.code }
 
 // unfit returns the error for a command that cannot be run.
 func unfit(name string, err error) error {
@@ -73,9 +77,9 @@ cannot be run), 127 (it is not found).`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
-				return usagef(cmd, "no command given; add it after --")
+				return command.Usagef(cmd, "no command given; add it after --")
 			case args[0] == "":
-				return usagef(cmd, "the command is empty; add one after --")
+				return command.Usagef(cmd, "the command is empty; add one after --")
 			}
 			return nil
 		},
@@ -95,7 +99,7 @@ cannot be run), 127 (it is not found).`,
 
 func (f *execFlags) run(ctx context.Context, cmd *cobra.Command, args []string) error {
 	if f.timeout < 0 {
-		return usagef(cmd, "--timeout is %s; want 0s or more", f.timeout)
+		return command.Usagef(cmd, "--timeout is %s; want 0s or more", f.timeout)
 	}
 	l, _, s, err := f.open(cmd)
 	if err != nil {
@@ -123,13 +127,13 @@ func (f *execFlags) run(ctx context.Context, cmd *cobra.Command, args []string) 
 func (f *execFlags) wait(ctx context.Context, l *headgate.Limiter, stderr io.Writer) error {
 	r, err := f.reserve(ctx, l)
 	if err == nil {
-		if delay := r.Delay(); delay > time.Second && isTerminal(stderr) {
+		if delay := r.Delay(); delay > time.Second && command.IsTerminal(stderr) {
 			fmt.Fprintf(stderr, "headgate: %s may start %s\n", keyText(f.key), after(delay))
 		}
 		err = awaitStart(ctx, r)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = &interruption{ctx.Err(), "the command was not run"}
+		err = &command.Interruption{Err: ctx.Err(), Undone: "the command was not run"}
 	}
 	return err
 }

@@ -9,12 +9,12 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 	"github.com/headgate/headgate/internal/redistest"
 )
@@ -32,7 +32,7 @@ func TestInterrupt(t *testing.T) {
 	}()
 	var stdout, stderr bytes.Buffer
 	code := exec(ctx, []string{"replay", "--limit", "1/s", "-"}, stdin, &stdout, &stderr)
-	if code != exitInterrupted || stdout.Len() > 0 || stderr.String() != "headgate: interrupted; there is no result\n" {
+	if code != command.ExitInterrupted || stdout.Len() > 0 || stderr.String() != "headgate: interrupted; there is no result\n" {
 		t.Errorf("%d %q %q", code, stdout.String(), stderr.String())
 	}
 }
@@ -50,10 +50,10 @@ func TestBrokenOutput(t *testing.T) {
 		"check --limit 100/h", "check --limit 100/h --json", "reset --limit 1/s", "reset --limit 1/s --json",
 		"peek --limit 1/h", "keys", "keys --json",
 	} {
-		for want, err := range map[int]error{exitAllowed: syscall.EPIPE, exitFailed: errors.New("disk full")} {
+		for want, err := range map[int]error{command.ExitAllowed: syscall.EPIPE, command.ExitFailed: errors.New("disk full")} {
 			var stderr bytes.Buffer
 			code := exec(t.Context(), strings.Fields(args), strings.NewReader(""), broken{err}, &stderr)
-			if code != want || want == exitAllowed && stderr.Len() > 0 || want != exitAllowed && strings.Count(stderr.String(), "\n") != 1 {
+			if code != want || want == command.ExitAllowed && stderr.Len() > 0 || want != command.ExitAllowed && strings.Count(stderr.String(), "\n") != 1 {
 				t.Errorf("%s with %v: %d, %q; want %d", args, err, code, stderr.String(), want)
 			}
 		}
@@ -65,8 +65,8 @@ func TestBrokenStore(t *testing.T) {
 	for _, reason := range []syscall.Errno{syscall.EPIPE, syscall.ECONNRESET} {
 		s := &storeurl.Store{Name: "redis://h"}
 		err := storeError(t.Context(), s, &net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("write", reason)})
-		if code := exitCode(t.Context(), err); code != exitFailed {
-			t.Errorf("%v: exit %d, want %d", err, code, exitFailed)
+		if code := command.ExitCode(t.Context(), err); code != command.ExitFailed {
+			t.Errorf("%v: exit %d, want %d", err, code, command.ExitFailed)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func TestFullStore(t *testing.T) {
 	for _, verb := range []string{"check", "peek", "reset"} {
 		var stdout, stderr bytes.Buffer
 		code := exec(t.Context(), []string{verb, "--limit", "1/h", "--store", "redis://" + server.Addr}, nil, &stdout, &stderr)
-		if code != exitFailed || stdout.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {
+		if code != command.ExitFailed || stdout.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {
 			t.Errorf("%s: %d %q %q", verb, code, stdout.String(), stderr.String())
 		}
 	}
@@ -99,84 +99,8 @@ func TestNoIsNoUnread(t *testing.T) {
 	t.Setenv("HEADGATE_STORE", redistest.Start(t).URL()+redistest.Patient)
 	var stderr bytes.Buffer
 	code := exec(t.Context(), strings.Fields("check --limit 1/s --cost 2"), nil, broken{syscall.EPIPE}, &stderr)
-	if code != exitDenied || stderr.Len() > 0 {
-		t.Errorf("%d, %q; want %d", code, stderr.String(), exitDenied)
-	}
-}
-
-func TestShort(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		time.Second: "1s", 90 * time.Second: "1m30s", time.Minute: "1m", 10 * time.Minute: "10m", time.Hour: "1h", 61 * time.Minute: "1h1m",
-	} {
-		if got := short(d); got != want {
-			t.Errorf("%d is %s, want %s", d, got, want)
-		}
-	}
-}
-
-func TestPrintable(t *testing.T) {
-	for _, c := range []struct{ text, want string }{
-		{"/a b", "/a b"},
-		{"/ä…😀", "/ä…😀"},
-		{"\x1b[2J\r\n\t\x00\x7f", `\x1b[2J\r\n\t\x00\x7f`},
-		{"\xff\xfe/", `\xff\xfe/`},
-		{"\u202eabc\u0085", `\u202eabc\u0085`},
-		{"\ufffd", "\ufffd"},
-		{`a'b"c\d`, `a'b"c\d`},
-	} {
-		if got := printable(c.text); got != c.want {
-			t.Errorf("%q is %s, want %s", c.text, got, c.want)
-		}
-	}
-}
-
-// drawing collects what a bar draws, in a goroutine of its own, too.
-type drawing struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (d *drawing) Write(p []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.text.Write(p)
-}
-
-func (d *drawing) String() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.text.String()
-}
-
-// A bar fits its terminal, and nothing is drawn without a terminal.
-func TestProgress(t *testing.T) {
-	for _, c := range []struct {
-		size  int64
-		width int
-	}{{100, 40}, {-1, 40}, {0, 40}} {
-		var w drawing
-		bar := newBar(&w, "replay", c.size)
-		if err := bar.Set64(50); err != nil {
-			t.Error(err)
-		}
-		frames := w.String()
-		for frame := range strings.SplitSeq(frames, "\r") {
-			if frame = strings.ReplaceAll(frame, "\x1b[2K", ""); len(frame) > c.width || strings.Contains(frame, "\n") {
-				t.Errorf("size %d in %d columns: %q", c.size, c.width, frame)
-			}
-		}
-		if frames == "" || strings.Contains(frames, "[0s") {
-			t.Errorf("size %d in %d columns: %q", c.size, c.width, frames)
-		}
-	}
-	var w bytes.Buffer
-	p := newProgress(&w, "replay", 100)
-	p.begun = time.Time{}
-	p.read.Store(50)
-	p.show()
-	p.clear()
-	if w.Len() > 0 {
-		t.Errorf("drawn without a terminal: %q", w.String())
+	if code != command.ExitDenied || stderr.Len() > 0 {
+		t.Errorf("%d, %q; want %d", code, stderr.String(), command.ExitDenied)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 )
 
 // An interrupt ends a replay of a named pipe that no process opens to write.
@@ -24,7 +26,7 @@ func TestInterruptOpening(t *testing.T) {
 	interrupt()
 	select {
 	case got := <-code:
-		if got != exitInterrupted || stdout.Len() > 0 || stderr.String() != "headgate: interrupted; there is no result\n" {
+		if got != command.ExitInterrupted || stdout.Len() > 0 || stderr.String() != "headgate: interrupted; there is no result\n" {
 			t.Errorf("%d %q %q", got, stdout.String(), stderr.String())
 		}
 	case <-time.After(time.Minute):

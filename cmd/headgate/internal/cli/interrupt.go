@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"io"
-	"time"
 
 	"github.com/headgate/headgate/internal/await"
 )
@@ -37,31 +36,4 @@ func (i *interruptible) Read(b []byte) (int, error) {
 	}
 	i.err = err
 	return copy(b, room[:n]), err
-}
-
-// lastWrite is how long a write may still take when it is interrupted.
-const lastWrite = 100 * time.Millisecond
-
-// writeUntil writes b until ctx ends. A write that hangs then, because nothing reads, is left
-// running until the process ends.
-func writeUntil(ctx context.Context, w io.Writer, b []byte) error {
-	if len(b) == 0 {
-		return nil
-	}
-	done := make(chan error, 1)
-	go func() {
-		_, err := w.Write(b)
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(lastWrite):
-		return ctx.Err()
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 )
 
 const keysHelp = `List the keys of a store, each with its state under a limit, as peek shows it.
@@ -57,7 +58,7 @@ func newKeys() *cobra.Command {
 		Example: `  headgate keys --store redis://localhost:6379 --match 'user:*'
   headgate keys --store redis://localhost:6379 --limit login=5/h --json
   watch headgate keys --store redis://localhost:6379 --denied`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.list(cmd.Context(), cmd) },
 	}
 	flags := cmd.Flags()
@@ -65,7 +66,7 @@ func newKeys() *cobra.Command {
 	f.store.kept = true
 	f.store.flag(cmd)
 	flags.StringVar(&f.match, "match", "*", "list keys that match `PATTERN`, such as user:*")
-	limitsFlag(cmd, &f.limits, "list states of the limit `TEXT` only; may be repeated")
+	command.LimitsFlag(cmd, &f.limits, "list states of the limit `TEXT` only; may be repeated")
 	flags.BoolVar(&f.denied, "denied", false, "list only keys that would be denied now")
 	flags.BoolVar(&f.json, "json", false, "print JSON, an object for each line")
 	return cmd
@@ -75,14 +76,14 @@ func newKeys() *cobra.Command {
 func (f *keysFlags) open(cmd *cobra.Command) (*lister, error) {
 	l := lister{match: f.match}
 	if len(f.limits) > 0 {
-		limits, err := parseLimits(cmd, f.limits)
+		limits, err := command.ParseLimits(cmd, f.limits)
 		if err != nil {
 			return nil, err
 		}
 		l.limits = map[string]headgate.Limit{}
 		for _, limit := range limits {
 			if _, twice := l.limits[limit.ID()]; twice {
-				return nil, usagef(cmd, "limit %q is given twice; give it once", limit.ID())
+				return nil, command.Usagef(cmd, "limit %q is given twice; give it once", limit.ID())
 			}
 			l.limits[limit.ID()] = limit
 		}
@@ -97,7 +98,7 @@ func (f *keysFlags) open(cmd *cobra.Command) (*lister, error) {
 		l.match = s.Redis.StoredKey(f.match)
 	case f.store.hashed && f.match != "*":
 		s.Close()
-		return nil, usagef(cmd, "--match is %q, but the store has hashes of keys; "+
+		return nil, command.Usagef(cmd, "--match is %q, but the store has hashes of keys; "+
 			"want a whole key", f.match)
 	}
 	return &l, nil
@@ -124,7 +125,7 @@ func (f *keysFlags) list(ctx context.Context, cmd *cobra.Command) error {
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return &interruption{ctx.Err(), "not all keys are listed"}
+		return &command.Interruption{Err: ctx.Err(), Undone: "not all keys are listed"}
 	case err == nil && len(unknown) > 0:
 		names := slices.Sorted(maps.Keys(unknown))
 		if more := len(names) - 3; more > 0 {
@@ -151,7 +152,7 @@ func (f *keysFlags) print(w io.Writer, keys []listedKey, widths *keyWidths) erro
 	out := bufio.NewWriter(w) // Flush returns the errors
 	for _, k := range keys {
 		if f.json {
-			_ = encodeJSON(out, k.json(), "")
+			_ = command.EncodeJSON(out, k.json(), "")
 			continue
 		}
 		// The key comes last, so that a long one moves no column.

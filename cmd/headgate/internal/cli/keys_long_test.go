@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -16,7 +17,7 @@ func TestLongKeys(t *testing.T) {
 		t.Helper()
 		var out, stderr bytes.Buffer
 		code := exec(t.Context(), append(args, "--store", url), strings.NewReader(""), &out, &stderr)
-		if code != exitAllowed {
+		if code != command.ExitAllowed {
 			t.Errorf("%.60q: exit %d, %.300s", args, code, stderr.String())
 		}
 		return out.String()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/concurrency"
 )
 
@@ -42,7 +43,7 @@ func TestKeysInterrupted(t *testing.T) {
 	if printed := bytes.Count(out.Bytes(), []byte("\n")); printed == 0 || printed >= all {
 		t.Errorf("%d lines", printed)
 	}
-	if code != exitInterrupted || stderr.String() != "headgate: interrupted; not all keys are listed\n" {
+	if code != command.ExitInterrupted || stderr.String() != "headgate: interrupted; not all keys are listed\n" {
 		t.Errorf("exit %d, %s", code, stderr.String())
 	}
 }
@@ -87,7 +88,7 @@ func TestKeysDenied(t *testing.T) {
 		var out, stderr bytes.Buffer
 		args := append([]string{"keys", "--store", s.Name}, strings.Fields(flags)...)
 		code := exec(t.Context(), args, nil, &out, &stderr)
-		if code != exitAllowed || stderr.String() != want.stderr {
+		if code != command.ExitAllowed || stderr.String() != want.stderr {
 			t.Errorf("%s: exit %d, %s", flags, code, stderr.String())
 		}
 		columns := map[int]int{}

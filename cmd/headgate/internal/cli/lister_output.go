@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 )
 
 // jsonKey is a listed key as JSON. Times are in seconds.
@@ -54,7 +55,7 @@ func (k *listedKey) limitText() string {
 	case k.Limit == "":
 		return "permits"
 	}
-	return printable(k.Limit)
+	return command.Printable(k.Limit)
 }
 
 // state is the state of k in words.
@@ -65,15 +66,16 @@ func (k *listedKey) state() string {
 	case k.known:
 		return remaining(k.decision)
 	case k.Limit == "":
-		return thousands(k.Used) + " in use"
+		return command.Thousands(k.Used) + " in use"
 	case bucket:
-		return percent(share) + " used at " + at
+		return command.Percent(share) + " used at " + at
 	}
-	return thousands(k.Used) + " used at " + at
+	return command.Thousands(k.Used) + " used at " + at
 }
 
 func remaining(d headgate.Decision) string {
-	text := fmt.Sprintf("%s of %s remaining", thousands(d.Remaining), thousands(d.Limit.Capacity()))
+	text := fmt.Sprintf("%s of %s remaining", command.Thousands(d.Remaining),
+		command.Thousands(d.Limit.Capacity()))
 	if !d.Allowed() {
 		text += ", retry " + after(d.RetryAfter)
 	}

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"image"
 	"image/png"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -84,8 +86,8 @@ func usage(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	defer printed.Close()
 	var stdout bytes.Buffer
-	if code := exec(context.Background(), args, nothing, &stdout, printed); code != exitUsage {
-		ts.Fatalf("exit code %d, want %d", code, exitUsage)
+	if code := exec(context.Background(), args, nothing, &stdout, printed); code != command.ExitUsage {
+		ts.Fatalf("exit code %d, want %d", code, command.ExitUsage)
 	}
 	if stdout.Len() > 0 {
 		ts.Fatalf("on stdout: %s", stdout.String())
@@ -120,4 +122,9 @@ func writeInputs(dir string) error {
 		}
 	}
 	return nil
+}
+
+// exec runs headgate and returns its exit code.
+func exec(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return command.Run(ctx, args, newRoot, stdin, stdout, stderr)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 )
 
 // paceFlags adds --burst to cmd, whose limits pace unless it is given.
@@ -22,13 +23,13 @@ func (t *target) pace(cmd *cobra.Command, limits []headgate.Limit) error {
 	given := cmd.Flags().Changed("burst")
 	switch {
 	case given && t.burst < 1:
-		return usagef(cmd, "--burst is %d; want 1 or more", t.burst)
+		return command.Usagef(cmd, "--burst is %d; want 1 or more", t.burst)
 	case given && len(limits) > 1:
-		return usagef(cmd, "--burst is given with several limits; "+
+		return command.Usagef(cmd, "--burst is given with several limits; "+
 			"write it in each, such as \"5/s burst 10\"")
 	case given && !isPlain(t.limits[0], limits[0]):
-		return usagef(cmd, "--burst is given with --limit %q; want a count and a period such as "+
-			"5/s, without a burst, an algorithm or a calendar (month, year, tz)", t.limits[0])
+		return command.Usagef(cmd, "--burst is given with --limit %q; want a count and a period "+
+			"such as 5/s, without a burst, an algorithm or a calendar (month, year, tz)", t.limits[0])
 	case given:
 		limits[0] = limits[0].Burst(t.burst)
 		return nil

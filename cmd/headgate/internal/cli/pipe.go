@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/gate"
 )
 
@@ -39,7 +40,7 @@ closer to the next one.`,
 		Example: `  seq 1 20 | headgate pipe --limit 5/s
   headgate pipe --limit 1000000/s --bytes <backup.tar >/mnt/backup.tar
   tail -f jobs | headgate pipe -l 100/m --key jobs --store redis://localhost`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runPipe(cmd.Context(), cmd, &t, byBytes)
 		},
@@ -61,7 +62,7 @@ func runPipe(ctx context.Context, cmd *cobra.Command, t *target, byBytes bool) e
 	p := pipe{
 		in:    newInterruptible(ctx, cmd.InOrStdin()),
 		wait:  func(n int64) error { return storeError(ctx, s, waiter.WaitN(ctx, n)) },
-		write: func(b []byte) error { return writeUntil(ctx, cmd.OutOrStdout(), b) },
+		write: func(b []byte) error { return command.WriteUntil(ctx, cmd.OutOrStdout(), b) },
 		used:  func(int64) {},
 	}
 	if s.Memory() {
@@ -100,7 +101,7 @@ func (p *pipe) passLines() error {
 		long := errors.Is(err, bufio.ErrBufferFull)
 		if err := p.pass(part, err, !begun, !long); err != nil {
 			ahead, _ := in.Peek(in.Buffered())
-			return unpassed(err, count(lines(part)+lines(ahead), "line"))
+			return unpassed(err, command.Count(lines(part)+lines(ahead), "line"))
 		}
 		begun = long
 		if err != nil && !begun {
@@ -136,14 +137,14 @@ func (p *pipe) passBytes(room []byte) error {
 	for {
 		n, err := p.in.Read(room)
 		if errors.Is(err, context.Canceled) {
-			return unpassed(err, count(int64(n), "byte"))
+			return unpassed(err, command.Count(int64(n), "byte"))
 		}
 		if n > 0 {
 			if err := p.wait(int64(n)); err != nil {
-				return unpassed(err, count(int64(n), "byte"))
+				return unpassed(err, command.Count(int64(n), "byte"))
 			}
 			if err := p.write(room[:n]); err != nil {
-				return unpassed(err, "at most "+count(int64(n), "byte"))
+				return unpassed(err, "at most "+command.Count(int64(n), "byte"))
 			}
 			p.used(int64(n))
 		}
@@ -158,7 +159,7 @@ func inputError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	return fileError("standard input", err)
+	return command.FileError("standard input", err)
 }
 
 // unpassed adds to err, an interruption or a failure, how much was read and not passed.
@@ -168,7 +169,7 @@ func unpassed(err error, what string) error {
 		undone = "all that was read has been passed"
 	}
 	if errors.Is(err, context.Canceled) {
-		return &interruption{err, undone}
+		return &command.Interruption{Err: err, Undone: undone}
 	}
 	return fmt.Errorf("%w; %s", err, undone)
 }

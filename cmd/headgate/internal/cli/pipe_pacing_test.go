@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 	"github.com/headgate/headgate/internal/redistest"
 )
@@ -150,7 +151,7 @@ func TestPipeLosesStore(t *testing.T) {
 				_, _ = io.WriteString(w, "b\nc\nd")
 			}()
 			code, stderr := pipes(t.Context(), in, out, limit, "--store", "redis://"+server.Addr)
-			if code != exitFailed || !strings.HasPrefix(stderr, "headgate: redis://") || !strings.HasSuffix(stderr, "; 3 lines had been read, but not written\n") || strings.Count(stderr, "\n") != 1 {
+			if code != command.ExitFailed || !strings.HasPrefix(stderr, "headgate: redis://") || !strings.HasSuffix(stderr, "; 3 lines had been read, but not written\n") || strings.Count(stderr, "\n") != 1 {
 				t.Errorf("exit %d, %q", code, stderr)
 			}
 		})
@@ -178,14 +179,14 @@ func TestPipeStalled(t *testing.T) {
 			time.AfterFunc(time.Minute, interrupt)
 			begun := time.Now()
 			code, stderr := pipes(ctx, strings.NewReader("a\nb\nc\n"), stuck{stalled}, strings.Fields(args)...)
-			if code != exitInterrupted || stderr != "headgate: interrupted; "+want+"\n" {
+			if code != command.ExitInterrupted || stderr != "headgate: interrupted; "+want+"\n" {
 				t.Errorf("%s: exit %d, %s", args, code, stderr)
 			}
 			if took := time.Since(begun); took > time.Minute+time.Second {
 				t.Errorf("%s: it took %s", args, took)
 			}
 			code = exec(ctx, []string{"pipe", "-l", "9/h"}, strings.NewReader("a\n"), stuck{stalled}, stuck{stalled})
-			if code != exitInterrupted {
+			if code != command.ExitInterrupted {
 				t.Errorf("exit %d", code)
 			}
 			close(stalled)

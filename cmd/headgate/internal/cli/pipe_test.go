@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/gate"
 )
 
@@ -149,7 +150,7 @@ func TestPipeInterrupted(t *testing.T) {
 				write.Go(func() { _, _ = io.WriteString(w, c.text) })
 				time.AfterFunc(10*time.Second, interrupt)
 				code, stderr := pipes(ctx, in, io.Discard, strings.Fields(c.limit)...)
-				if code != exitInterrupted || stderr != "headgate: interrupted; "+c.stderr+"\n" {
+				if code != command.ExitInterrupted || stderr != "headgate: interrupted; "+c.stderr+"\n" {
 					t.Errorf("exit %d, %s", code, stderr)
 				}
 				in.Close() // else the last read would be stuck for ever
@@ -162,9 +163,9 @@ func TestPipeInterrupted(t *testing.T) {
 // Who reads the output has had enough, or it cannot be written.
 func TestPipeOutput(t *testing.T) {
 	for _, flag := range []string{"", "--bytes"} {
-		for want, err := range map[int]error{exitAllowed: syscall.EPIPE, exitFailed: errors.New("disk full")} {
+		for want, err := range map[int]error{command.ExitAllowed: syscall.EPIPE, command.ExitFailed: errors.New("disk full")} {
 			code, stderr := pipes(t.Context(), strings.NewReader(twenty), broken{err}, strings.Fields("5/h "+flag)...)
-			if code != want || (stderr == "") != (want == exitAllowed) || strings.Count(stderr, "\n") > 1 {
+			if code != want || (stderr == "") != (want == command.ExitAllowed) || strings.Count(stderr, "\n") > 1 {
 				t.Errorf("%v: exit %d, %q", err, code, stderr)
 			}
 		}

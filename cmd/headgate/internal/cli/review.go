@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
@@ -13,12 +12,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/logs"
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
+	"github.com/headgate/headgate/cmd/headgate/internal/review"
 )
 
 // reviewFlags are the flags of replay that compare two versions of the rules.
 type reviewFlags struct {
+	reading   *logs.Flags
 	after     []string
 	before    []string
 	exclude   []string
@@ -44,52 +47,74 @@ func (f *reviewFlags) wanted(cmd *cobra.Command) bool {
 		cmd.Flags().Changed)
 }
 
+const reviewHelp = `
+
+With --config and --against, compare two versions of the rules of headgate serve: report the
+clients with requests that only the new rules deny. If more than --max-denied of all clients
+have such requests, the exit code is 1. If the logs are empty, the exit code is 3 with
+--max-denied, and 0 without it. If they have lines, but no request, it is always 3.
+
+An access log cannot decide a domain of Envoy, or a rule with a header field, a cookie,
+permits, max_wait, or a cost or count that depends on the response. If the files have such a
+rule or a domain, or are invalid, the exit code is 3, with and without --max-denied. --exclude
+leaves a rule or a domain out of both versions.`
+
+// newReplay makes the verb replay, which also compares two versions of the rules.
+func newReplay(args []string) *cobra.Command {
+	cmd, reading := logs.NewReplay(args)
+	f := reviewFlags{reading: reading}
+	f.flags(cmd)
+	cmd.Use = "replay --limit TEXT... | --config NEW --against OLD [FILE...|-]"
+	cmd.Long += reviewHelp
+	cmd.Example += "\n  headgate replay --config new.yaml --against old.yaml access.log"
+	test := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, files []string) error {
+		if f.wanted(cmd) {
+			return f.compare(cmd, files)
+		}
+		return test(cmd, files)
+	}
+	return cmd
+}
+
 // compare reports the clients that only the new rules deny.
-func (f *replayFlags) compare(cmd *cobra.Command, files []string) error {
-	most, err := f.review.check(cmd)
+func (f *reviewFlags) compare(cmd *cobra.Command, files []string) error {
+	most, err := f.check(cmd)
 	if err != nil {
 		return err
 	}
-	reading, err := f.reading(cmd)
+	reading, err := f.reading.Reading(cmd)
 	if err != nil {
 		return err
 	}
-	before, after, err := f.review.load(cmd)
+	before, after, err := f.load(cmd)
 	if err != nil {
 		return err
 	}
-	logs, size, closeAll, err := openLogs(cmd, files)
+	opened, size, closeAll, err := logs.Open(cmd, files)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	bar := newProgress(cmd.ErrOrStderr(), "replay", size)
-	reading.Progress = bar.read.Store
-	found, err := withProgress(cmd.Context(), bar, func() (*replay.Review, error) {
-		return replay.Compare(cmd.Context(), reading, before, after, logs...)
+	bar := logs.NewProgress(cmd.ErrOrStderr(), "replay", size)
+	reading.Progress = bar.Read
+	found, err := logs.WithProgress(cmd.Context(), bar, func() (*replay.Review, error) {
+		return review.Compare(cmd.Context(), reading, before, after, opened...)
 	})
 	if err != nil {
 		return err
 	}
-	r := &reviewed{found, append([]string{}, f.review.exclude...), most, f.review.maxDenied}
-	out := bufio.NewWriter(cmd.OutOrStdout())
-	if f.json {
-		err = printJSON(out, r)
-	} else {
-		printReview(out, r, columns(cmd.OutOrStdout()))
-	}
-	if err := cmp.Or(err, out.Flush()); err != nil && !readerClosed(err) {
-		return err
-	}
-	if err := cmp.Or(lateError(&r.Traffic, f.reorder), r.Unreadable()); err != nil {
+	r := &reviewed{found, append([]string{}, f.exclude...), most, f.maxDenied}
+	err = f.reading.Print(cmd, r, func(w io.Writer, width int) { printReview(w, r, width) })
+	if err := cmp.Or(err, f.reading.Trust(&r.Traffic)); err != nil {
 		return err
 	}
 	switch {
 	case most != nil && r.Requests == 0:
 		return errors.New("the logs have no requests, so there is nothing to compare with " +
-			"--max-denied " + f.review.maxDenied)
+			"--max-denied " + f.maxDenied)
 	case r.above():
-		return errDenied
+		return command.ErrDenied
 	}
 	return nil
 }
@@ -98,11 +123,11 @@ func (f *replayFlags) compare(cmd *cobra.Command, files []string) error {
 func (f *reviewFlags) check(cmd *cobra.Command) (most *float64, err error) {
 	for _, name := range []string{"limit", "by", "report"} {
 		if cmd.Flags().Changed(name) {
-			return nil, usagef(cmd, "--%s is given; want only --config and --against", name)
+			return nil, command.Usagef(cmd, "--%s is given; want only --config and --against", name)
 		}
 	}
 	if len(f.after) == 0 || len(f.before) == 0 {
-		return nil, usagef(cmd, "--config or --against is missing; want the new rules in "+
+		return nil, command.Usagef(cmd, "--config or --against is missing; want the new rules in "+
 			"--config, and the rules in force in --against")
 	}
 	if f.maxDenied == "" {
@@ -111,14 +136,14 @@ func (f *reviewFlags) check(cmd *cobra.Command) (most *float64, err error) {
 	text, ok := strings.CutSuffix(f.maxDenied, "%")
 	share, err := strconv.ParseFloat(text+"e-2", 64) // as exact as a quotient
 	if !ok || err != nil || !(share >= 0 && share <= 1) {
-		return nil, usagef(cmd, "--max-denied is %q; want a share from 0%% to 100%%, such as 0.1%%",
-			f.maxDenied)
+		return nil, command.Usagef(cmd, "--max-denied is %q; want a share from 0%% to 100%%, "+
+			"such as 0.1%%", f.maxDenied)
 	}
 	return &share, nil
 }
 
 // load reads both versions, without what is excluded.
-func (f *reviewFlags) load(cmd *cobra.Command) (before, after replay.Revision, err error) {
+func (f *reviewFlags) load(cmd *cobra.Command) (before, after review.Revision, err error) {
 	var versions [2]*config.Config
 	var names []string
 	for i, paths := range [][]string{f.before, f.after} {
@@ -135,7 +160,7 @@ func (f *reviewFlags) load(cmd *cobra.Command) (before, after replay.Revision, e
 	slices.Sort(names)
 	for _, name := range f.exclude {
 		if !slices.Contains(names, name) {
-			return before, after, usagef(cmd,
+			return before, after, command.Usagef(cmd,
 				"--exclude is %q; want a rule or a domain of these files: %s", name,
 				cmp.Or(strings.Join(slices.Compact(names), ", "), "there is none"))
 		}
@@ -151,7 +176,7 @@ func (f *reviewFlags) load(cmd *cobra.Command) (before, after replay.Revision, e
 
 // revision returns c without what is excluded. Its error names the rules and domains that no access
 // log decides.
-func (f *reviewFlags) revision(c *config.Config) (r replay.Revision, err error) {
+func (f *reviewFlags) revision(c *config.Config) (r review.Revision, err error) {
 	r.Overrides = c.Overrides
 	var undecided []string
 	for _, rule := range c.Rules {
@@ -191,9 +216,9 @@ func (r *reviewed) above() bool {
 
 // printReview writes r as text, with prose at most width columns wide if width is not 0.
 func printReview(w io.Writer, r *reviewed, width int) {
-	printLog(w, &r.Traffic, width)
+	logs.PrintTraffic(w, &r.Traffic, width)
 	for _, name := range r.Excluded {
-		fmt.Fprintf(w, "excluded  %s\n", printable(name))
+		fmt.Fprintf(w, "excluded  %s\n", command.Printable(name))
 	}
 	if r.Requests == 0 {
 		return
@@ -201,15 +226,16 @@ func printReview(w io.Writer, r *reviewed, width int) {
 	fmt.Fprintln(w)
 	for _, c := range r.Rules {
 		fmt.Fprintf(w, "%s: %s denied more, of %s; %s, first at %s\n", c.Rule,
-			count(c.Clients, "client"), thousands(r.Keys), count(c.Requests, "request"),
-			c.First.Format(time.DateTime))
+			command.Count(c.Clients, "client"), command.Thousands(r.Keys),
+			command.Count(c.Requests, "request"), c.First.Format(time.DateTime))
 		for _, t := range c.Top {
-			fmt.Fprintf(w, "  %s  %s\n", printable(t.Client), count(t.Requests, "request"))
+			fmt.Fprintf(w, "  %s  %s\n", command.Printable(t.Client),
+				command.Count(t.Requests, "request"))
 		}
 	}
 	share := 100 * float64(r.MoreClients) / float64(r.Keys)
-	fmt.Fprintf(w, "total: %s denied more, of %s (%.2f%%)", count(r.MoreClients, "client"),
-		thousands(r.Keys), share)
+	fmt.Fprintf(w, "total: %s denied more, of %s (%.2f%%)", command.Count(r.MoreClients, "client"),
+		command.Thousands(r.Keys), share)
 	if r.MaxDenied != nil {
 		word := "within"
 		if r.above() {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,8 +16,10 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/environment"
 	"github.com/headgate/headgate/cmd/headgate/internal/serve"
@@ -72,6 +75,14 @@ func newServe() *cobra.Command {
 			return f.run(cmd.Context(), cmd, args)
 		},
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		e, ok := errors.AsType[*pflag.NotExistError](err)
+		if ok && slices.Contains(fileFields, e.GetSpecifiedName()) {
+			return command.Usagef(cmd, "unknown flag \"--%s\"; it is a field of the file that "+
+				"--config names", e.GetSpecifiedName())
+		}
+		return command.FlagError(cmd, err)
+	})
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringArrayVar(&f.o.Files, "config", nil,
@@ -123,7 +134,7 @@ func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command, args []string)
 		_, err := cmd.OutOrStdout().Write(config.Schema)
 		return err
 	case len(args) > 0 && !f.check:
-		return usagef(cmd, "unexpected argument %q; want flags only, such as --config %s",
+		return command.Usagef(cmd, "unexpected argument %q; want flags only, such as --config %s",
 			args[0], args[0])
 	}
 	f.o.Files = append(f.o.Files, args...)
@@ -143,7 +154,7 @@ func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command, args []string)
 		f.o.Log.Warn("no flag and no file reads these variables",
 			"variables", strings.Join(names, ", "))
 	}
-	f.o.Version = version()
+	f.o.Version = command.Version()
 	reload := hangups()
 	defer signal.Stop(reload)
 	f.o.Reload = reload
@@ -158,11 +169,11 @@ func checkDashboard(cmd *cobra.Command, text string) error {
 	case text == "":
 		return nil
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return usagef(cmd, "%s is not the URL of a page; want one that begins with http:// or "+
-			"https://", nameOf("grafana", text))
+		return command.Usagef(cmd, "%s is not the URL of a page; want one that begins with "+
+			"http:// or https://", nameOf("grafana", text))
 	case u.User != nil:
-		return usagef(cmd, "%s has a user or a password, which every reader of the console would "+
-			"get; want a URL without them", nameOf("grafana", text))
+		return command.Usagef(cmd, "%s has a user or a password, which every reader of the console "+
+			"would get; want a URL without them", nameOf("grafana", text))
 	}
 	return nil
 }
@@ -197,7 +208,7 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 			"debug, info, warn or error"},
 	} {
 		if text := fmt.Sprint(c.value); !c.good {
-			return usagef(cmd, "%s is %q; want %s", nameOf(c.flag, text), text, c.want)
+			return command.Usagef(cmd, "%s is %q; want %s", nameOf(c.flag, text), text, c.want)
 		}
 	}
 	if err := checkDashboard(cmd, f.o.Grafana); err != nil {
@@ -210,7 +221,7 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 	for _, text := range f.proxies {
 		address, target, ok := strings.Cut(text, "=")
 		if !ok || address == "" || target == "" {
-			return usagef(cmd, "%s is %q; want ADDR=URL, such as :80=http://localhost:3000",
+			return command.Usagef(cmd, "%s is %q; want ADDR=URL, such as :80=http://localhost:3000",
 				nameOf("proxy", text), text)
 		}
 		f.o.Proxies = append(f.o.Proxies, serve.Proxy{Listen: address, Target: target})
@@ -218,13 +229,13 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 	if f.envoyEnv {
 		e, err := environment.Read(os.LookupEnv)
 		if err != nil {
-			return usagef(cmd, "%w", err)
+			return command.Usagef(cmd, "%w", err)
 		}
 		f.o.Environment = e
 	}
 	secret, set := os.LookupEnv(keySecret)
 	if set && secret == "" { // as the secret of a container that is not filled in
-		return usagef(cmd, "%s is empty; want at least %d random bytes, or no variable",
+		return command.Usagef(cmd, "%s is empty; want at least %d random bytes, or no variable",
 			keySecret, redisstore.MinKeySecret)
 	}
 	f.o.KeySecret = secret
@@ -245,10 +256,11 @@ func (f *serveFlags) checkAddresses(cmd *cobra.Command) error {
 		}
 		name := nameOf(a.flag, a.value)
 		if _, err := strconv.ParseUint(a.value, 10, 16); err == nil {
-			return usagef(cmd, "%s is %q; want HOST:PORT, such as 127.0.0.1:%[2]s, "+
+			return command.Usagef(cmd, "%s is %q; want HOST:PORT, such as 127.0.0.1:%[2]s, "+
 				"or :%[2]s for all addresses", name, a.value)
 		}
-		return usagef(cmd, "%s is %q; want HOST:PORT, :PORT, unix:PATH or off", name, a.value)
+		return command.Usagef(cmd, "%s is %q; want HOST:PORT, :PORT, unix:PATH or off",
+			name, a.value)
 	}
 	return nil
 }
@@ -291,7 +303,7 @@ func newLog(w io.Writer, level slog.Level, json bool) *slog.Logger {
 // checkFiles prints what the files say, or fails with all faults.
 func (f *serveFlags) checkFiles(ctx context.Context, cmd *cobra.Command) error {
 	if len(f.o.Files) == 0 && f.o.Environment == nil {
-		return usagef(cmd, "--check has no files; name them after it")
+		return command.Usagef(cmd, "--check has no files; name them after it")
 	}
 	var text string
 	var err error
@@ -304,7 +316,7 @@ func (f *serveFlags) checkFiles(ctx context.Context, cmd *cobra.Command) error {
 	}
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		b.WriteString(printable(strings.TrimSuffix(line, "\n")) + "\n")
+		b.WriteString(command.Printable(strings.TrimSuffix(line, "\n")) + "\n")
 	}
 	_, err = io.WriteString(cmd.OutOrStdout(), b.String())
 	return err

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 )
 
 // What a rules file says is printed in one line for each rule, with escapes: in the log of a
@@ -30,12 +32,12 @@ domains:
 		}
 		code := exec(t.Context(), []string{"serve", "--check", file}, nil, &stdout, &stderr)
 		out := stdout.String() + stderr.String()
-		if (code == exitAllowed) != (text == "") {
+		if (code == command.ExitAllowed) != (text == "") {
 			t.Errorf("exit code %d: %s", code, out)
 		}
 		for line := range strings.Lines(out) {
 			plain := strings.TrimSuffix(line, "\n")
-			if printable(plain) != plain || strings.HasPrefix(strings.TrimSpace(plain), "::") ||
+			if command.Printable(plain) != plain || strings.HasPrefix(strings.TrimSpace(plain), "::") ||
 				strings.Contains(plain, "##[") {
 				t.Errorf("printed %q", line)
 			}
@@ -50,7 +52,7 @@ func TestInterruptCheck(t *testing.T) {
 	interrupt()
 	var stdout, stderr bytes.Buffer
 	code := exec(ctx, []string{"serve", "--check", file}, nil, &stdout, &stderr)
-	if code != exitInterrupted || stdout.Len() > 0 {
+	if code != command.ExitInterrupted || stdout.Len() > 0 {
 		t.Errorf("%d %s%s", code, &stdout, &stderr)
 	}
 }

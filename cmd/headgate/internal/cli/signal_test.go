@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 )
 
 // A second signal ends the process at once, whatever the first one waits for. It exits by itself, as
@@ -51,8 +53,8 @@ func TestSecondSignalEndsTheProcess(t *testing.T) {
 		}
 	}
 	_ = cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != exitTerminated {
-		t.Errorf("it ended with %s; want exit status %d", cmd.ProcessState, exitTerminated)
+	if got := cmd.ProcessState.ExitCode(); got != command.ExitTerminated {
+		t.Errorf("it ended with %s; want exit status %d", cmd.ProcessState, command.ExitTerminated)
 	}
 }
 
@@ -82,7 +84,7 @@ func TestSignalsEndStalledPipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for signal, want := range map[os.Signal]int{os.Interrupt: exitInterrupted, syscall.SIGTERM: exitTerminated} {
+	for signal, want := range map[os.Signal]int{os.Interrupt: command.ExitInterrupted, syscall.SIGTERM: command.ExitTerminated} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
 			cmd := osexec.CommandContext(t.Context(), self)

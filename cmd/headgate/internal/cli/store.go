@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 )
 
@@ -39,7 +40,7 @@ func (f *storeFlag) open(cmd *cobra.Command) (*storeurl.Store, error) {
 	}
 	switch named := cmd.Flags().Changed("store"); {
 	case !named && f.kept:
-		return nil, usagef(cmd, "no store given; add --store or set %s: %s",
+		return nil, command.Usagef(cmd, "no store given; add --store or set %s: %s",
 			variable("store"), wantStore)
 	case !named:
 		f.url = "memory:"
@@ -49,7 +50,7 @@ func (f *storeFlag) open(cmd *cobra.Command) (*storeurl.Store, error) {
 		e.Field = variable("store") + ": " + e.Field
 	}
 	if err == nil && f.kept && s.Memory() {
-		return nil, usagef(cmd, "store is %q, which is not kept between runs; want %s",
+		return nil, command.Usagef(cmd, "store is %q, which is not kept between runs; want %s",
 			f.url, wantStore)
 	}
 	if err != nil {

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"net/netip"
 	"strings"
-
-	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
 
-// byRequests makes a key of each client, method, host and path, with which rules decide.
+// byRequests makes a key of each client, method, host and target, by which rules decide.
 var byRequests = By{[]part{{kind: byRequest}}}
 
 // request returns what rules decide by, or nothing if there is no address or request.
@@ -31,22 +29,18 @@ func (k *keyer) request(e *entry) []byte {
 	return append(k.tmp, target...)
 }
 
-// recorded is a request of a log, and the client by which it is counted.
-type recorded struct {
-	rules.Request
+// Request is a request of a log.
+type Request struct {
+	Client               netip.Addr
+	Method, Host, Target string // the target without its query
 
-	client uint32 // an address; of IPv6, its /64 network
+	client uint32 // an address, by which it is counted; of IPv6, its /64 network
 }
 
 // readRequest reads what [keyer.request] has written.
-func readRequest(key string, clients *keyIDs) *recorded {
+func readRequest(key string, clients *keyIDs) *Request {
 	parts := strings.SplitN(key, "\x00", 4)
 	at, _ := netip.ParseAddr(parts[0])
 	var k keyer
-	return &recorded{
-		Request: rules.Request{
-			Client: at, Method: parts[1], Host: parts[2], Path: rules.TargetPath(parts[3]),
-		},
-		client: clients.id(k.network(at)),
-	}
+	return &Request{at, parts[1], parts[2], parts[3], clients.id(k.network(at))}
 }

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"context"
@@ -15,16 +15,16 @@ import (
 
 // The exit codes of the command.
 const (
-	exitAllowed     = 0
-	exitDenied      = 1
-	exitUsage       = 2
-	exitFailed      = 3
-	exitInterrupted = 130 // as shells have it: 128 + SIGINT
-	exitTerminated  = 143 // 128 + SIGTERM
+	ExitAllowed     = 0
+	ExitDenied      = 1
+	ExitUsage       = 2
+	ExitFailed      = 3
+	ExitInterrupted = 130 // as shells have it: 128 + SIGINT
+	ExitTerminated  = 143 // 128 + SIGTERM
 )
 
-// errDenied is a denial, which has been printed already.
-var errDenied = errors.New("denied")
+// ErrDenied is a denial, which has been printed already.
+var ErrDenied = errors.New("denied")
 
 // signalError is the cause of a context that a signal ended.
 type signalError struct{ signal os.Signal }
@@ -32,14 +32,14 @@ type signalError struct{ signal os.Signal }
 func (e *signalError) Error() string { return "signal: " + e.signal.String() }
 func (*signalError) Unwrap() error   { return context.Canceled }
 
-// interruption is an error of a command that was interrupted, and what it left undone.
-type interruption struct {
-	err    error
-	undone string
+// Interruption is an error of a command that was interrupted, and what it left undone.
+type Interruption struct {
+	Err    error
+	Undone string
 }
 
-func (e *interruption) Error() string { return "interrupted; " + e.undone }
-func (e *interruption) Unwrap() error { return e.err }
+func (e *Interruption) Error() string { return "interrupted; " + e.Undone }
+func (e *Interruption) Unwrap() error { return e.Err }
 
 // usageError is an error in the command line.
 type usageError struct {
@@ -50,53 +50,57 @@ type usageError struct {
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// usagef makes a usageError of the verb cmd.
-func usagef(cmd *cobra.Command, format string, a ...any) error {
+// Usagef makes a usageError of the verb cmd.
+func Usagef(cmd *cobra.Command, format string, a ...any) error {
 	return &usageError{fmt.Errorf(format, a...), cmd.CommandPath()}
 }
 
-func exitCode(ctx context.Context, err error) int {
+// ExitCode returns the exit code for an error of a verb, whose context is ctx.
+func ExitCode(ctx context.Context, err error) int {
 	_, usage := errors.AsType[*usageError](err)
 	_, invalid := errors.AsType[*headgate.InvalidError](err)
 	_, late := errors.AsType[*headgate.DeadlineError](err)
-	unfit, _ := errors.AsType[*unfitError](err)
+	coded, hasCode := errors.AsType[interface {
+		error
+		ExitCode() int
+	}](err)
 	switch {
-	case err == nil, readerClosed(err):
-		return exitAllowed
-	case unfit != nil:
-		return unfit.code
-	case errors.Is(err, errDenied), late:
-		return exitDenied
+	case err == nil, ReaderClosed(err):
+		return ExitAllowed
+	case hasCode:
+		return coded.ExitCode()
+	case errors.Is(err, ErrDenied), late:
+		return ExitDenied
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return exitBySignal(context.Cause(ctx))
 	case usage, invalid:
-		return exitUsage
+		return ExitUsage
 	}
-	return exitFailed
+	return ExitFailed
 }
 
 // exitBySignal returns the exit code for the cause of a context that ended.
 func exitBySignal(cause error) int {
 	if e, ok := errors.AsType[*signalError](cause); ok && e.signal == syscall.SIGTERM {
-		return exitTerminated
+		return ExitTerminated
 	}
-	return exitInterrupted
+	return ExitInterrupted
 }
 
 // errorLine returns what to print for err, or "": one line, or one for each error that err joins.
 func errorLine(code int, err error) string {
-	interrupted, _ := errors.AsType[*interruption](err)
+	interrupted, _ := errors.AsType[*Interruption](err)
 	switch {
-	case code == exitAllowed, errors.Is(err, errDenied):
+	case code == ExitAllowed, errors.Is(err, ErrDenied):
 		return ""
 	case interrupted != nil:
 		return interrupted.Error()
-	case code == exitInterrupted, code == exitTerminated:
+	case code == ExitInterrupted, code == ExitTerminated:
 		return "interrupted; there is no result"
 	}
 	var lines []string
 	for _, fault := range faults(err) {
-		lines = append(lines, printable(strings.TrimPrefix(fault.Error(), "headgate: ")))
+		lines = append(lines, Printable(strings.TrimPrefix(fault.Error(), "headgate: ")))
 	}
 	line := strings.Join(lines, "\nheadgate: ")
 	if e, ok := errors.AsType[*usageError](err); ok {

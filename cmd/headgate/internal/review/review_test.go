@@ -1,4 +1,4 @@
-package replay
+package review
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
+	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
 
@@ -103,8 +104,8 @@ func TestReviewDecidesAsServe(t *testing.T) { //nolint:gocognit // one log after
 					want[denied[1]+" "+client]++
 				}
 			}
-			r, err := Compare(t.Context(), Reading{Reorder: time.Minute, Top: 100}, revisions[0], revisions[1],
-				Log{"log", strings.NewReader(log.String())})
+			r, err := Compare(t.Context(), replay.Reading{Reorder: time.Minute, Top: 100}, revisions[0], revisions[1],
+				replay.Log{Name: "log", Reader: strings.NewReader(log.String())})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,8 +145,8 @@ name.example - - [22/Nov/2026:09:14:02 +0000] "GET / HTTP/1.1" 200 1
 192.0.2.3 - - [22/Nov/2026:09:14:02 +0000] "-" 400 1
 192.0.2.2 - - [22/Nov/2026:09:14:03 +0000] "GET / HTTP/1.1" 200 1
 `
-	compare := func(before, after int64) *Review {
-		r, err := Compare(t.Context(), Reading{Top: 5}, revision(before), revision(after), Log{"log", strings.NewReader(log)})
+	compare := func(before, after int64) *replay.Review {
+		r, err := Compare(t.Context(), replay.Reading{Top: 5}, revision(before), revision(after), replay.Log{Name: "log", Reader: strings.NewReader(log)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +158,7 @@ name.example - - [22/Nov/2026:09:14:02 +0000] "GET / HTTP/1.1" 200 1
 		t.Fatalf("got %+v", r)
 	}
 	d := r.Rules[0]
-	if d.Requests != 2 || d.Clients != 1 || !d.First.Equal(at) || !slices.Equal(d.Top, []ClientDenial{{"192.0.2.2", 2}}) {
+	if d.Requests != 2 || d.Clients != 1 || !d.First.Equal(at) || !slices.Equal(d.Top, []replay.ClientDenial{{Client: "192.0.2.2", Requests: 2}}) {
 		t.Errorf("got %+v", d)
 	}
 	if r = compare(2, 2); len(r.Rules) != 0 || r.MoreClients != 0 {

@@ -1,4 +1,4 @@
-package cli
+package logs
 
 import (
 	"context"
@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 )
 
 // progressAfter is how long a verb runs before its progress is shown.
 const progressAfter = 500 * time.Millisecond
 
-// progress shows how much has been read, if it writes to a terminal.
-type progress struct {
+// Progress shows how much has been read, if it writes to a terminal.
+type Progress struct {
 	bar   *progressbar.ProgressBar // nil if not on a terminal
 	begun time.Time
 	shown bool
@@ -21,9 +23,9 @@ type progress struct {
 	then  atomic.Value // what is done after reading, a string
 }
 
-// withProgress runs work in a goroutine and shows its progress. It returns at once when ctx ends,
+// WithProgress runs work in a goroutine and shows its progress. It returns at once when ctx ends,
 // even if a read hangs.
-func withProgress[T any](ctx context.Context, p *progress, work func() (T, error)) (T, error) {
+func WithProgress[T any](ctx context.Context, p *Progress, work func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -48,17 +50,20 @@ func withProgress[T any](ctx context.Context, p *progress, work func() (T, error
 	}
 }
 
-// newProgress shows on w how much of size bytes a verb has read. size is -1 if not known.
-func newProgress(w io.Writer, verb string, size int64) *progress {
-	p := &progress{begun: time.Now()}
-	if isTerminal(w) {
+// NewProgress shows on w how much of size bytes a verb has read. size is -1 if not known.
+func NewProgress(w io.Writer, verb string, size int64) *Progress {
+	p := &Progress{begun: time.Now()}
+	if command.IsTerminal(w) {
 		p.bar = newBar(w, verb, size)
 	}
 	return p
 }
 
+// Read notes how many bytes have been read.
+func (p *Progress) Read(bytes int64) { p.read.Store(bytes) }
+
 // show updates what is on the terminal.
-func (p *progress) show() {
+func (p *Progress) show() {
 	if p.bar == nil || time.Since(p.begun) < progressAfter {
 		return
 	}
@@ -70,7 +75,7 @@ func (p *progress) show() {
 }
 
 // clear removes the bar from the terminal.
-func (p *progress) clear() {
+func (p *Progress) clear() {
 	if p.shown {
 		p.bar.Clear() //nolint:errcheck // as above
 	}

@@ -1,16 +1,17 @@
-package cli
+// Package logs has the verbs on access logs. It links neither a server nor a client of Redis, so
+// that a program of these verbs alone compiles soon.
+package logs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 	"github.com/headgate/headgate/internal/await"
 )
@@ -18,8 +19,8 @@ import (
 // stdinName is the name of standard input as a log.
 const stdinName = "standard input"
 
-// logFlags are the flags of verbs that read access logs.
-type logFlags struct {
+// Flags are the flags of verbs that read access logs.
+type Flags struct {
 	by      string
 	format  string
 	fields  string
@@ -29,7 +30,7 @@ type logFlags struct {
 	json    bool
 }
 
-func (f *logFlags) flags(cmd *cobra.Command, args []string) {
+func (f *Flags) flags(cmd *cobra.Command, args []string) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.by, "by", "ip",
@@ -48,8 +49,8 @@ func (f *logFlags) flags(cmd *cobra.Command, args []string) {
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 }
 
-// reading returns how to read the logs.
-func (f *logFlags) reading(cmd *cobra.Command) (c replay.Reading, err error) {
+// Reading returns how to read the logs.
+func (f *Flags) Reading(cmd *cobra.Command) (c replay.Reading, err error) {
 	if c.By, err = replay.ParseBy(f.by); err != nil {
 		return c, err
 	}
@@ -60,17 +61,17 @@ func (f *logFlags) reading(cmd *cobra.Command) (c replay.Reading, err error) {
 		return c, err
 	}
 	if f.reorder < 0 {
-		return c, usagef(cmd, "--reorder is %v; want 0 or more, such as 90s", f.reorder)
+		return c, command.Usagef(cmd, "--reorder is %v; want 0 or more, such as 90s", f.reorder)
 	}
 	if f.top < 0 {
-		return c, usagef(cmd, "--top is %d; want 0 or more", f.top)
+		return c, command.Usagef(cmd, "--top is %d; want 0 or more", f.top)
 	}
 	c.Reorder, c.Top = f.reorder, f.top
 	return c, nil
 }
 
 // readingFlags returns the flags that read logs as f does, without defaults but that of --by.
-func (f *logFlags) readingFlags() []string {
+func (f *Flags) readingFlags() []string {
 	flags := []string{"--by", f.by}
 	if f.format != "auto" {
 		flags = append(flags, "--format", f.format)
@@ -79,14 +80,14 @@ func (f *logFlags) readingFlags() []string {
 		flags = append(flags, "--field", f.fields)
 	}
 	if f.reorder != replay.DefaultReorder {
-		flags = append(flags, "--reorder", short(f.reorder))
+		flags = append(flags, "--reorder", command.Short(f.reorder))
 	}
 	return flags
 }
 
-// openLogs opens files: - and, if a log is piped in, no files mean standard input. size is
+// Open opens files: - and, if a log is piped in, no files mean standard input. size is
 // that of all files together, or -1 if it is not known.
-func openLogs(
+func Open(
 	cmd *cobra.Command, files []string,
 ) (logs []replay.Log, size int64, closeAll func(), err error) {
 	var opened []io.Closer
@@ -107,7 +108,7 @@ func openLogs(
 			f, err := openFile(cmd.Context(), name)
 			if err != nil {
 				closeAll()
-				return nil, 0, nil, fileError(name, err)
+				return nil, 0, nil, command.FileError(name, err)
 			}
 			opened, log = append(opened, f), replay.Log{Name: name, Reader: f}
 		}
@@ -132,15 +133,15 @@ func isPiped(in io.Reader) bool {
 
 func checkNames(cmd *cobra.Command, files []string) error {
 	if len(files) == 0 {
-		return usagef(cmd, "no log given; add files, or - for standard input")
+		return command.Usagef(cmd, "no log given; add files, or - for standard input")
 	}
 	stdin := false
 	for _, name := range files {
 		switch {
 		case name == "":
-			return usagef(cmd, "a file name is empty; want a file, or - for standard input")
+			return command.Usagef(cmd, "a file name is empty; want a file, or - for standard input")
 		case name == "-" && stdin:
-			return usagef(cmd, "standard input (-) is given twice; give it once")
+			return command.Usagef(cmd, "standard input (-) is given twice; give it once")
 		}
 		stdin = stdin || name == "-"
 	}
@@ -166,19 +167,11 @@ func addSize(size int64, name string, r io.Reader) (int64, error) {
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return 0, fileError(name, err)
+		return 0, command.FileError(name, err)
 	case info.IsDir():
 		return 0, fmt.Errorf("%s: is a directory; give the log files in it", name)
 	case size < 0 || !info.Mode().IsRegular():
 		return -1, nil
 	}
 	return size + info.Size(), nil
-}
-
-// fileError adds the name of a file to err, at the front.
-func fileError(name string, err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err
-	}
-	return fmt.Errorf("%s: %w", name, err)
 }

@@ -1,8 +1,9 @@
-package cli
+package logs
 
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 	"github.com/headgate/headgate/cmd/headgate/internal/report"
 )
@@ -21,64 +22,46 @@ a line with a later time stands before it. Lines that are late by up to --reorde
 If over 1% of the lines are late by more, the numbers are wrong, and the exit code is 3. Logs
 that were joined by zcat *.gz have such lines, so name the files instead.
 
-IPv6 clients are limited by their /64 network.
-
-With --config and --against, compare two versions of the rules of headgate serve: report the
-clients with requests that only the new rules deny. If more than --max-denied of all clients
-have such requests, the exit code is 1. If the logs are empty, the exit code is 3 with
---max-denied, and 0 without it. If they have lines, but no request, it is always 3.
-
-An access log cannot decide a domain of Envoy, or a rule with a header field, a cookie,
-permits, max_wait, or a cost or count that depends on the response. If the files have such a
-rule or a domain, or are invalid, the exit code is 3, with and without --max-denied. --exclude
-leaves a rule or a domain out of both versions.`
+IPv6 clients are limited by their /64 network.`
 
 const replayExample = `  headgate replay --limit 60/m access.log access.log.1.gz
   headgate replay --limit 60/m --limit "10/s burst 50" --by ip,path access.log
-  headgate replay --config new.yaml --against old.yaml access.log
   headgate replay --limit 5/15m --json access.log access.log.*.gz
   headgate replay --limit 60/m --format '$remote_addr $msec "$request"' web.log
   headgate replay --limit 60/m --field client=user.ip,time=when requests.jsonl
   kubectl logs deploy/web | headgate replay --limit 60/m`
 
-// replayFlags are the flags of replay as given.
-type replayFlags struct {
-	logFlags
-
-	limits []string
-	review reviewFlags
-}
-
-func newReplay(args []string) *cobra.Command {
-	var f replayFlags
+// NewReplay makes the verb replay for the command line args.
+func NewReplay(args []string) (*cobra.Command, *Flags) {
+	var f Flags
+	var limits []string
 	cmd := &cobra.Command{
-		Use:     "replay --limit TEXT... | --config NEW --against OLD [FILE...|-]",
+		Use:     "replay --limit TEXT... [FILE...|-]",
 		Short:   "Test limits on access logs",
 		Long:    replayHelp,
 		Example: replayExample,
-		RunE:    f.run,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			return f.replay(cmd, limits, files)
+		},
 	}
-	limitsFlag(cmd, &f.limits,
+	command.LimitsFlag(cmd, &limits,
 		"test the limit `TEXT`, such as \"10/s burst 50\"; repeat it to compare several")
-	f.review.flags(cmd)
 	f.flags(cmd, args)
-	return cmd
+	return cmd, &f
 }
 
-func (f *replayFlags) run(cmd *cobra.Command, files []string) error {
-	if f.review.wanted(cmd) {
-		return f.compare(cmd, files)
-	}
-	limits, err := parseLimits(cmd, f.limits)
+func (f *Flags) replay(cmd *cobra.Command, texts, files []string) error {
+	limits, err := command.ParseLimits(cmd, texts)
 	if err != nil {
 		return err
 	}
-	reading, err := f.reading(cmd)
+	reading, err := f.Reading(cmd)
 	if err != nil {
 		return err
 	}
 	if n := len(limits); n > report.MaxLimits && f.report.wanted(cmd) {
-		return usagef(cmd, "--report shows at most %d limits; %d are given", report.MaxLimits, n)
+		return command.Usagef(cmd, "--report shows at most %d limits; %d are given",
+			report.MaxLimits, n)
 	}
 	return f.analyse(cmd, files, &report.Build{
 		Kind: report.KindReplay, Limits: limits, Size: replay.SizeConfig{Reading: reading},

@@ -1,4 +1,4 @@
-package cli
+package logs
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 	"github.com/headgate/headgate/cmd/headgate/internal/report"
 )
@@ -33,13 +34,14 @@ const sizeExample = `  headgate size access.log access.log.1.gz
 
 // sizeFlags are the flags of size as given.
 type sizeFlags struct {
-	logFlags
+	Flags
 
 	pers  []string
 	rates []string
 }
 
-func newSize(args []string) *cobra.Command {
+// NewSize makes the verb size for the command line args.
+func NewSize(args []string) *cobra.Command {
 	var f sizeFlags
 	cmd := &cobra.Command{
 		Use:     "size [FILE...|-]",
@@ -68,7 +70,7 @@ func (f *sizeFlags) run(cmd *cobra.Command, files []string) error {
 }
 
 func (f *sizeFlags) config(cmd *cobra.Command) (c replay.SizeConfig, err error) {
-	if c.Reading, err = f.reading(cmd); err != nil {
+	if c.Reading, err = f.Reading(cmd); err != nil {
 		return c, err
 	}
 	for _, text := range f.pers {
@@ -93,7 +95,7 @@ func parsePeriod(cmd *cobra.Command, text string) (time.Duration, error) {
 	l, err := headgate.ParseLimit("1/" + text)
 	if err != nil || strings.ContainsAny(text, " \t") ||
 		l.Algorithm() == headgate.AlgorithmCalendarWindow {
-		return 0, usagef(cmd, "--per is %q; want a period such as s, 15m, 1h30m or d", text)
+		return 0, command.Usagef(cmd, "--per is %q; want a period such as s, 15m, 1h30m or d", text)
 	}
 	return l.Period(), nil
 }

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"fmt"
@@ -10,20 +10,6 @@ import (
 
 	"github.com/headgate/headgate/cmd/headgate/internal/spelling"
 )
-
-const rootHelp = `Headgate is a rate limiter. Serve limits to other programs, test limits on
-access logs, decide requests from scripts, and limit the rate of pipes and commands.
-
-A limit is written as count/period, with an optional burst and algorithm:
-  100/m    10/s burst 50    1000/d fixed-window    60/m sliding-log
-headgate help limits lists the forms.
-
-The store is named by --store or by the environment variable HEADGATE_STORE. The variable
-keeps a password out of the list of processes.
-
-Exit codes: 0 allowed, 1 denied, 2 usage error, 3 failed (a file cannot be read or
-has invalid rules, a store is unavailable), 130 interrupted, 143 terminated. demo and serve
-exit with 0 if they are interrupted or terminated.`
 
 const limitsHelp = `A limit is written as [NAME=]COUNT/PERIOD [burst CAPACITY] [ALGORITHM]:
 
@@ -45,41 +31,26 @@ a unit or whole numbers with units: us, ms, s, m, h, d, w. pipe and exec read CO
 COUNT is above 65535 (with --bytes: above 99), they use a bucket with a smaller burst and rate, so
 that it also passes at most COUNT in any PERIOD.`
 
-// verbs are the names of the verbs, for errors.
-const verbs = "check, demo, exec, keys, peek, pipe, replay, reset, serve, size, version"
-
-// newRoot makes the command for the command line args.
-func newRoot(args []string) *cobra.Command {
-	root := &cobra.Command{
-		Use:     "headgate",
-		Short:   "A rate limiter: a server, tools for scripts and pipes, and tests of limits",
-		Long:    rootHelp,
-		Version: version(),
-		Example: `  headgate demo
-  headgate serve --config rules.yaml
-  headgate size access.log
-  headgate replay --limit 60/m access.log
-  headgate check --limit 10/s --key user:42 --store redis://localhost:6379
-  seq 1 20 | headgate pipe --limit 5/s`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          cobra.ArbitraryArgs,
-		RunE:          unknownVerb,
-	}
+// New completes root, the command for the command line args, and adds verbs to it.
+func New(root *cobra.Command, args []string, verbs ...*cobra.Command) *cobra.Command {
+	root.Version = Version()
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.Args, root.RunE = cobra.ArbitraryArgs, unknownVerb
 	root.SetVersionTemplate("headgate {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		// cobra gives the flags of an unknown verb to the root, which has none of them.
 		if cmd == root && !strings.HasPrefix(args[0], "-") {
 			return unknownVerb(root, args)
 		}
-		return flagError(cmd, err)
+		return FlagError(cmd, err)
 	})
-	root.SetHelpCommand(newHelp())
+	help := newHelp()
+	root.SetHelpCommand(help)
 	foldHelp(root)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newDemo(), newReplay(args), newSize(args), newCheck(), newPeek(),
-		newReset(), newKeys(), newPipe(), newExec(), newVersion(),
-		&cobra.Command{Use: "limits", Short: "How a limit is written", Long: limitsHelp})
+	root.AddCommand(append(verbs, newVersion(),
+		&cobra.Command{Use: "limits", Short: "How a limit is written", Long: limitsHelp})...)
+	help.ValidArgs = namesOf(root)
 	for _, cmd := range root.Commands() {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Value.Type() != "stringArray" {
@@ -90,15 +61,24 @@ func newRoot(args []string) *cobra.Command {
 	return root
 }
 
+// namesOf returns the names of the verbs of root.
+func namesOf(root *cobra.Command) (names []string) {
+	for _, cmd := range root.Commands() {
+		if cmd.Runnable() && cmd.Name() != "help" && !cmd.Hidden {
+			names = append(names, cmd.Name())
+		}
+	}
+	return names
+}
+
 func newHelp() *cobra.Command {
 	return &cobra.Command{
-		Use:       "help [VERB]",
-		Short:     "Print the help of a verb",
-		ValidArgs: strings.Split(verbs, ", "),
+		Use:   "help [VERB]",
+		Short: "Print the help of a verb",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil {
-				return usagef(cmd, "%w", err)
+				return Usagef(cmd, "%w", err)
 			}
 			if len(rest) > 0 {
 				return unknownVerb(about, rest)
@@ -114,9 +94,9 @@ func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  noArgs,
+		Args:  NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "headgate", version())
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "headgate", Version())
 			return err
 		},
 	}
@@ -125,8 +105,8 @@ func newVersion() *cobra.Command {
 // release is the version, where the build sets it; see .goreleaser.yaml.
 var release string
 
-// version returns the version of this module as it was built.
-func version() string {
+// Version returns the version of this module as it was built.
+func Version() string {
 	if release != "" {
 		return release
 	}
@@ -140,18 +120,19 @@ func version() string {
 // unknownVerb returns the error for a command line without a verb that exists.
 func unknownVerb(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usagef(root, "no verb given; want one of %s", verbs)
+		return Usagef(root, "no verb given; want one of %s", strings.Join(namesOf(root), ", "))
 	}
-	if like := spelling.Like(args[0], strings.Split(verbs, ", ")); len(like) > 0 {
-		return usagef(root, "unknown verb %q; did you mean %s?",
+	if like := spelling.Like(args[0], namesOf(root)); len(like) > 0 {
+		return Usagef(root, "unknown verb %q; did you mean %s?",
 			args[0], strings.Join(like, " or "))
 	}
-	return usagef(root, "unknown verb %q; want one of %s", args[0], verbs)
+	return Usagef(root, "unknown verb %q; want one of %s", args[0],
+		strings.Join(namesOf(root), ", "))
 }
 
-func noArgs(cmd *cobra.Command, args []string) error {
+func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef(cmd, "unexpected argument %q; want flags only", args[0])
+		return Usagef(cmd, "unexpected argument %q; want flags only", args[0])
 	}
 	return nil
 }

@@ -1,19 +1,20 @@
-package cli
+package logs
 
 import (
-	"bufio"
 	"cmp"
 	"context"
+	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 	"github.com/headgate/headgate/cmd/headgate/internal/report"
 )
 
 // analyse reads logs, prints what b finds in them, and with --report writes the page.
-func (f *logFlags) analyse(cmd *cobra.Command, files []string, b *report.Build) error {
-	logs, size, closeAll, err := openLogs(cmd, files)
+func (f *Flags) analyse(cmd *cobra.Command, files []string, b *report.Build) error {
+	logs, size, closeAll, err := Open(cmd, files)
 	if err != nil {
 		return err
 	}
@@ -27,8 +28,8 @@ func (f *logFlags) analyse(cmd *cobra.Command, files []string, b *report.Build) 
 		defer page.file.remove()
 		d, err = f.report.build(cmd.Context(), page, b)
 	} else {
-		bar := newProgress(cmd.ErrOrStderr(), b.Kind, size)
-		d, err = withProgress(cmd.Context(), bar, func() (*report.Data, error) {
+		bar := NewProgress(cmd.ErrOrStderr(), b.Kind, size)
+		d, err = WithProgress(cmd.Context(), bar, func() (*report.Data, error) {
 			return readOnce(cmd.Context(), b, bar, logs)
 		})
 	}
@@ -39,16 +40,16 @@ func (f *logFlags) analyse(cmd *cobra.Command, files []string, b *report.Build) 
 	if err == nil && page != nil {
 		err = f.finish(cmd, page, d)
 	}
-	return cmp.Or(err, lateError(traffic, f.reorder), traffic.Unreadable())
+	return cmp.Or(err, f.Trust(traffic))
 }
 
 // readOnce finds what is printed, which needs one reading of the logs.
 func readOnce(
-	ctx context.Context, b *report.Build, bar *progress, logs []replay.Log,
+	ctx context.Context, b *report.Build, bar *Progress, logs []replay.Log,
 ) (d *report.Data, err error) {
 	d = &report.Data{Kind: b.Kind}
 	c := b.Size
-	c.Progress = bar.read.Store
+	c.Progress = bar.Read
 	if b.Kind == report.KindSize {
 		c.Searching = func() { bar.then.Store("size: search") }
 		d.Size, err = replay.Size(ctx, c, logs...)
@@ -59,28 +60,25 @@ func readOnce(
 }
 
 // print prints what was found, as text or JSON.
-func (f *logFlags) print(cmd *cobra.Command, d *report.Data) (*replay.Traffic, error) {
-	out, width := bufio.NewWriter(cmd.OutOrStdout()), columns(cmd.OutOrStdout())
-	var traffic *replay.Traffic
-	var found any
+func (f *Flags) print(cmd *cobra.Command, d *report.Data) (*replay.Traffic, error) {
 	if d.Kind == report.KindSize {
-		traffic, found = &d.Size.Traffic, d.Size
-	} else {
-		plain := *d.Replay
-		plain.Detail = nil // which is on the page
-		traffic, found = &plain.Traffic, &plain
+		return &d.Size.Traffic, f.Print(cmd, d.Size, func(w io.Writer, width int) {
+			printSize(w, d.Size, f.readingFlags(), width)
+		})
 	}
-	var err error
-	switch {
-	case f.json:
-		err = printJSON(out, found)
-	case d.Kind == report.KindSize:
-		printSize(out, d.Size, f.readingFlags(), width)
-	default:
-		printReport(out, d.Replay, width)
-	}
-	if err := cmp.Or(err, out.Flush()); err != nil && !readerClosed(err) {
-		return traffic, err
-	}
-	return traffic, nil
+	plain := *d.Replay
+	plain.Detail = nil // which is on the page
+	return &plain.Traffic, f.Print(cmd, &plain, func(w io.Writer, width int) {
+		printReport(w, d.Replay, width)
+	})
+}
+
+// Print prints what was found as JSON, or by text.
+func (f *Flags) Print(cmd *cobra.Command, found any, text func(w io.Writer, width int)) error {
+	return command.Print(cmd, f.json, found, text)
+}
+
+// Trust returns an error if the numbers mean nothing.
+func (f *Flags) Trust(r *replay.Traffic) error {
+	return cmp.Or(lateError(r, f.reorder), r.Unreadable())
 }

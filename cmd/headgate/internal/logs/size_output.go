@@ -1,4 +1,4 @@
-package cli
+package logs
 
 import (
 	"fmt"
@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 )
 
 // printSize writes r as text, with prose at most width columns wide if width is not 0. reading are
 // the flags by which the logs were read.
 func printSize(w io.Writer, r *replay.SizeReport, reading []string, width int) {
-	printLog(w, &r.Traffic, width)
+	PrintTraffic(w, &r.Traffic, width)
 	if r.Requests == 0 {
 		return
 	}
@@ -30,7 +31,7 @@ func printSize(w io.Writer, r *replay.SizeReport, reading []string, width int) {
 	printProposals(w, r, width)
 	printStandOut(w, r, width)
 	for i, c := range r.Caveats {
-		printFolded(w, head(i, "unknown"), c.Text, width)
+		command.PrintFolded(w, head(i, "unknown"), c.Text, width)
 	}
 	printDecision(w, r, reading, width)
 }
@@ -40,10 +41,10 @@ func printDecision(w io.Writer, r *replay.SizeReport, reading []string, width in
 	needed, reserve := r.Needed()
 	decide, others := "nothing: no key stands out", "the keys need"
 	if s := r.StandOut; s != nil {
-		decide = "may " + printable(string(s.Keys[0].Key)) + " be denied?"
+		decide = "may " + command.Printable(s.Keys[0].Key) + " be denied?"
 		if more := len(s.Keys) - 1; more > 0 {
-			decide = fmt.Sprintf("may %s and %s be denied?", printable(string(s.Keys[0].Key)),
-				count(int64(more), "more key"))
+			decide = fmt.Sprintf("may %s and %s be denied?", command.Printable(s.Keys[0].Key),
+				command.Count(int64(more), "more key"))
 		}
 		decide += " --report shows what a key requested"
 		others = "the other " + needing(r.Keys-int64(len(s.Keys)))
@@ -51,7 +52,7 @@ func printDecision(w io.Writer, r *replay.SizeReport, reading []string, width in
 	if r.TooRounded(needed) {
 		decide = "nothing: the times are too rounded to choose a limit"
 		fmt.Fprintln(w)
-		printFolded(w, head(0, "decide"), decide, width)
+		command.PrintFolded(w, head(0, "decide"), decide, width)
 		return
 	}
 	try := append([]string{"replay", "--limit", reserve.String()}, reading...)
@@ -62,10 +63,10 @@ func printDecision(w io.Writer, r *replay.SizeReport, reading []string, width in
 		try = append(try, f.Name)
 	}
 	fmt.Fprintln(w)
-	printFolded(w, head(0, "decide"), decide, width)
+	command.PrintFolded(w, head(0, "decide"), decide, width)
 	limit := fmt.Sprintf("%s is twice the %s that %s", reserve, needed, others)
-	printFolded(w, head(0, "limit"), limit, width)
-	printFolded(w, head(0, "try"), printable(commandLine(try)), width)
+	command.PrintFolded(w, head(0, "limit"), limit, width)
+	command.PrintFolded(w, head(0, "try"), command.Printable(commandLine(try)), width)
 }
 
 // head returns the label of a list before its first item, and as much space before the others.
@@ -80,7 +81,7 @@ func head(i int, label string) string {
 func printFits(w io.Writer, what string, fits []replay.SmallestLimits, width int) {
 	const left, column = 14, 12
 	fmt.Fprintln(w)
-	printFolded(w, "", what, width)
+	command.PrintFolded(w, "", what, width)
 	label, short := "period", false
 	if fits[0].Rate != "" {
 		label = "rate"
@@ -105,7 +106,7 @@ func printFits(w io.Writer, what string, fits []replay.SmallestLimits, width int
 		fmt.Fprintln(w)
 	}
 	if short {
-		printFolded(w, "", "* the span is shorter than 10 of these periods", width)
+		command.PrintFolded(w, "", "* the span is shorter than 10 of these periods", width)
 	}
 }
 
@@ -143,8 +144,8 @@ func printProposals(w io.Writer, r *replay.SizeReport, width int) {
 	fmt.Fprintf(w, row, "proposal", name, "limit", "denied", "denied %", "keys denied",
 		rest(r, "of the rest"))
 	for _, p := range r.Proposals {
-		fmt.Fprintf(w, row, p.Name, name, p.Limit, thousands(p.Denied), percent2(p.Result),
-			thousands(p.DeniedKeys), rest(r, thousands(p.RestDenied)))
+		fmt.Fprintf(w, row, p.Name, name, p.Limit, command.Thousands(p.Denied), percent2(p.Result),
+			command.Thousands(p.DeniedKeys), rest(r, command.Thousands(p.RestDenied)))
 	}
 	printChoice(w, r, width)
 	var last headgate.Limit
@@ -161,8 +162,8 @@ func printChoice(w io.Writer, r *replay.SizeReport, width int) {
 	if !slices.ContainsFunc(r.Proposals, func(p replay.Proposal) bool { return p.OfRest }) {
 		return
 	}
-	printFolded(w, "", "balanced denies at most 0.1%, tight at most 1%, of the requests of keys "+
-		"that do not stand out", width)
+	command.PrintFolded(w, "", "balanced denies at most 0.1%, tight at most 1%, of the requests "+
+		"of keys that do not stand out", width)
 }
 
 // standingOut names n keys: 1 key that stands out, 2 keys that stand out.
@@ -170,7 +171,7 @@ func standingOut(n int64) string {
 	if n == 1 {
 		return "1 key that stands out"
 	}
-	return count(n, "key") + " that stand out"
+	return command.Count(n, "key") + " that stand out"
 }
 
 // rest returns text as a column if there are keys that stand out, and so a rest.
@@ -194,21 +195,22 @@ func printStandOut(w io.Writer, r *replay.SizeReport, width int) {
 	if s := r.StandOut; s != nil {
 		for _, k := range s.Keys[:min(len(s.Keys), maxStandOutShown)] {
 			lines = append(lines, fmt.Sprintf("%s needs %s: %s (%s), %s to %s UTC%s",
-				printable(string(k.Key)), k.Need, count(k.Requests, "request"), percent(k.Share),
-				k.From.Format(time.DateTime), k.To.Format(time.DateTime), deniedBy(r, k)))
+				command.Printable(k.Key), k.Need, command.Count(k.Requests, "request"),
+				command.Percent(k.Share), k.From.Format(time.DateTime), k.To.Format(time.DateTime), deniedBy(r, k)))
 		}
 		if more := int64(len(s.Keys)) - maxStandOutShown; more > 0 {
-			lines = append(lines, count(more, "more key")+", listed by --json")
+			lines = append(lines, command.Count(more, "more key")+", listed by --json")
 		}
 		lines = append(lines, fmt.Sprintf("the other %s at most %s, which denies %s (%s) from %s",
 			needing(r.Keys-int64(len(s.Keys))), s.Rest.Limit,
-			count(s.Rest.Denied, "request"), percent2(s.Rest), count(s.Rest.DeniedKeys, "key")))
+			command.Count(s.Rest.Denied, "request"), percent2(s.Rest),
+			command.Count(s.Rest.DeniedKeys, "key")))
 	}
 	if len(lines) == 0 {
 		lines = []string{"nothing"}
 	}
 	for i, line := range lines {
-		printFolded(w, head(i, "stands out"), line, width)
+		command.PrintFolded(w, head(i, "stands out"), line, width)
 	}
 	fmt.Fprintln(w)
 }
@@ -218,7 +220,7 @@ func deniedBy(r *replay.SizeReport, k replay.StandOutKey) string {
 	for i, n := range k.Denied {
 		if n > 0 {
 			return fmt.Sprintf("; %s denies %s of them", r.Proposals[i].Name,
-				percent(float64(n)/float64(k.Requests)))
+				command.Percent(float64(n)/float64(k.Requests)))
 		}
 	}
 	return ""
@@ -228,5 +230,5 @@ func needing(keys int64) string {
 	if keys == 1 {
 		return "key needs"
 	}
-	return count(keys, "key") + " need"
+	return command.Count(keys, "key") + " need"
 }

@@ -1,8 +1,7 @@
-package cli
+package command
 
 import (
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -30,27 +29,27 @@ func (o *once) Set(text string) error {
 	return o.Value.Set(text)
 }
 
-// flagError returns the error of pflag in the words of this command.
-func flagError(cmd *cobra.Command, err error) error {
+// FlagError returns the error of pflag in the words of this command.
+func FlagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		return unknownFlag(cmd, e)
 	}
 	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
-		return usagef(cmd, "--%s has no value; add one", e.GetFlag().Name)
+		return Usagef(cmd, "--%s has no value; add one", e.GetFlag().Name)
 	}
 	e, ok := errors.AsType[*pflag.InvalidValueError](err)
 	switch {
 	case !ok:
-		return usagef(cmd, "%w", err)
+		return Usagef(cmd, "%w", err)
 	case errors.Is(err, errTwice):
-		return usagef(cmd, "--%s is given twice; give it once", e.GetFlag().Name)
+		return Usagef(cmd, "--%s is given twice; give it once", e.GetFlag().Name)
 	}
 	flag := e.GetFlag()
-	return usagef(cmd, "--%s is %q; want %s", flag.Name, e.GetValue(), wantOf(flag, err))
+	return Usagef(cmd, "--%s is %q; want %s", flag.Name, e.GetValue(), WantOf(flag, err))
 }
 
-// wantOf returns what flag accepts, after err of a value that it does not accept.
-func wantOf(flag *pflag.Flag, err error) string {
+// WantOf returns what flag accepts, after err of a value that it does not accept.
+func WantOf(flag *pflag.Flag, err error) string {
 	switch flag.Value.Type() {
 	case "int", "int64":
 		if errors.Is(err, strconv.ErrRange) {
@@ -68,29 +67,26 @@ func wantOf(flag *pflag.Flag, err error) string {
 // unknownFlag returns the error for a flag that does not exist.
 func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 	name, given := e.GetSpecifiedName(), "--"+e.GetSpecifiedName()
-	if cmd.Name() == "serve" && slices.Contains(fileFields, name) {
-		return usagef(cmd, "unknown flag %q; it is a field of the file that --config names", given)
-	}
 	short := e.GetSpecifiedShortnames() // -x, or the rest of -json or -version
 	if short != "" {
 		name, _, _ = strings.Cut(short, "=")
 		given = "-" + name
 	}
-	like := spelling.Like(name, flagNames(cmd))
+	like := spelling.Like(name, FlagNames(cmd))
 	switch {
 	case len(like) > 0 && short != "":
-		return usagef(cmd, "a flag has two dashes; did you mean \"--%s\"?",
+		return Usagef(cmd, "a flag has two dashes; did you mean \"--%s\"?",
 			strings.Join(like, `" or "--`))
 	case len(like) > 0:
-		return usagef(cmd, "unknown flag %q; did you mean \"--%s\"?",
+		return Usagef(cmd, "unknown flag %q; did you mean \"--%s\"?",
 			given, strings.Join(like, `" or "--`))
 	}
-	return usagef(cmd, "unknown flag %q; want one of --%s",
-		given, strings.Join(flagNames(cmd), ", --"))
+	return Usagef(cmd, "unknown flag %q; want one of --%s",
+		given, strings.Join(FlagNames(cmd), ", --"))
 }
 
-// flagNames returns the flags of cmd that its help lists.
-func flagNames(cmd *cobra.Command) []string {
+// FlagNames returns the flags of cmd that its help lists.
+func FlagNames(cmd *cobra.Command) []string {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {

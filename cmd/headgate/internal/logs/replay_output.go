@@ -1,17 +1,17 @@
-package cli
+package logs
 
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 )
 
 // printReport writes r as text, with prose at most width columns wide if width is not 0.
 func printReport(w io.Writer, r *replay.Report, width int) {
-	printLog(w, &r.Traffic, width)
+	PrintTraffic(w, &r.Traffic, width)
 	if r.Requests == 0 {
 		return
 	}
@@ -22,41 +22,41 @@ func printReport(w io.Writer, r *replay.Report, width int) {
 	}
 }
 
-// printLog prints what the logs hold.
-func printLog(w io.Writer, r *replay.Traffic, width int) {
+// PrintTraffic prints what the logs hold.
+func PrintTraffic(w io.Writer, r *replay.Traffic, width int) {
 	line := func(label, format string, a ...any) {
-		printFolded(w, fmt.Sprintf("%-10s", label), fmt.Sprintf(format, a...), width)
+		command.PrintFolded(w, fmt.Sprintf("%-10s", label), fmt.Sprintf(format, a...), width)
 	}
 	if r.Requests == 0 {
-		line("requests", "none in %s", count(r.Lines, "line"))
+		line("requests", "none in %s", command.Count(r.Lines, "line"))
 	} else {
 		from, to := r.Span.From.Format(time.DateTime), r.Span.To.Format(time.DateTime)
 		line("requests", "%s from %s by %s",
-			thousands(r.Requests), count(r.Keys, "key"), printable(r.By.String()))
+			command.Thousands(r.Requests), command.Count(r.Keys, "key"), r.By)
 		line("span", "%s to %s UTC", from, to)
 		line("peak", "%s in the second %s",
-			thousands(r.Peak.Requests), r.Peak.At.Format(time.DateTime))
+			command.Thousands(r.Peak.Requests), r.Peak.At.Format(time.DateTime))
 	}
 	switch {
 	case tooLate(r):
 		line("late", "%s of %s (%s) out of order: do not trust these numbers",
-			thousands(r.Late), count(r.Requests, "line"),
-			percent(float64(r.Late)/float64(r.Requests)))
+			command.Thousands(r.Late), command.Count(r.Requests, "line"),
+			command.Percent(float64(r.Late)/float64(r.Requests)))
 	case r.Late > 0:
-		line("late", "%s out of order; see --reorder", count(r.Late, "line"))
+		line("late", "%s out of order; see --reorder", command.Count(r.Late, "line"))
 	}
 	warning := ""
 	if r.Unreadable() != nil {
 		warning = ": do not trust these numbers"
 	}
-	line("skipped", "%s%s", count(r.Skipped, "line"), warning)
+	line("skipped", "%s%s", command.Count(r.Skipped, "line"), warning)
 	for _, k := range r.SkippedReasons {
-		line("", "%s %s, first %s:%d",
-			thousands(k.Lines), printable(k.Reason), printable(k.File), k.FirstLine)
+		line("", "%s %s, first %s:%d", command.Thousands(k.Lines), command.Printable(k.Reason),
+			command.Printable(k.File), k.FirstLine)
 	}
 	if r.Proxy != "" {
 		line("warning", "the log also holds X-Forwarded-For: if %s is a proxy, count its clients "+
-			"by --by header:X-Forwarded-For", printable(r.Proxy))
+			"by --by header:X-Forwarded-For", command.Printable(r.Proxy))
 	}
 }
 
@@ -71,24 +71,12 @@ func lateError(r *replay.Traffic, reorder time.Duration) error {
 	}
 	late := "out of order"
 	if reorder > 0 {
-		late = "more than " + short(reorder) + " out of order"
+		late = "more than " + command.Short(reorder) + " out of order"
 	}
 	return fmt.Errorf("%s of %s arrived %s, so their timing is wrong: "+
 		"do not trust these numbers; give each file by name, or increase --reorder; "+
 		"of a log with its newest line first, type tac FILE | headgate replay -",
-		thousands(r.Late), count(r.Requests, "line"), late)
-}
-
-// short formats d without zeros at its end: 1m, not 1m0s.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+		command.Thousands(r.Late), command.Count(r.Requests, "line"), late)
 }
 
 // printLimits prints a table of the limits.
@@ -100,8 +88,9 @@ func printLimits(w io.Writer, r *replay.Report) {
 	fmt.Fprintf(w, "%-*s%12s%12s%9s%13s\n",
 		name, "limit", "allowed", "denied", "denied %", "keys denied")
 	for _, l := range r.Limits {
-		fmt.Fprintf(w, "%-*s%12s%12s%9s%13s\n", name, l.Limit, thousands(l.Allowed),
-			thousands(l.Denied), percent(denied(l)), thousands(l.DeniedKeys))
+		fmt.Fprintf(w, "%-*s%12s%12s%9s%13s\n", name, l.Limit,
+			command.Thousands(l.Allowed), command.Thousands(l.Denied),
+			command.Percent(denied(l)), command.Thousands(l.DeniedKeys))
 	}
 }
 
@@ -116,13 +105,13 @@ func printTop(w io.Writer, l replay.Result) {
 	fmt.Fprintf(w, "\ntop denied keys under %s\n", l.Limit)
 	deniedWidth, requestsWidth := len("denied"), len("requests")
 	for _, t := range l.Top {
-		deniedWidth = max(deniedWidth, len(thousands(t.Denied)))
-		requestsWidth = max(requestsWidth, len(thousands(t.Requests)))
+		deniedWidth = max(deniedWidth, len(command.Thousands(t.Denied)))
+		requestsWidth = max(requestsWidth, len(command.Thousands(t.Requests)))
 	}
 	const row = "  %*s  %6s  %*s  %s\n"
 	fmt.Fprintf(w, row, deniedWidth, "denied", "share", requestsWidth, "requests", "key")
 	for _, t := range l.Top {
-		fmt.Fprintf(w, row, deniedWidth, thousands(t.Denied), percent(t.Share),
-			requestsWidth, thousands(t.Requests), printable(string(t.Key)))
+		fmt.Fprintf(w, row, deniedWidth, command.Thousands(t.Denied), command.Percent(t.Share),
+			requestsWidth, command.Thousands(t.Requests), command.Printable(t.Key))
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package logs
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 	"github.com/headgate/headgate/cmd/headgate/internal/report"
 )
@@ -36,7 +37,7 @@ type reporting struct {
 	logs    []replay.Log // of open files
 	lengths []int64
 	size    int64 // of all logs
-	bar     *progress
+	bar     *Progress
 }
 
 // begin creates the file of the page.
@@ -49,13 +50,13 @@ func (f *reportFlag) begin(
 	}
 	r := &reporting{
 		file: file, verb: verb, logs: logs, size: size,
-		bar: newProgress(cmd.ErrOrStderr(), verb+": 1 of 2", 2*size),
+		bar: NewProgress(cmd.ErrOrStderr(), verb+": 1 of 2", 2*size),
 	}
 	for _, log := range logs {
 		info, err := logFile(log).Stat()
 		if err != nil {
 			file.remove()
-			return nil, fileError(log.Name, err)
+			return nil, command.FileError(log.Name, err)
 		}
 		r.lengths = append(r.lengths, info.Size())
 	}
@@ -79,7 +80,7 @@ func (f *reportFlag) build(
 		return r.read(reading)
 	}
 	b.Size.Progress = func(bytes int64) { r.bar.read.Store(before + bytes) }
-	return withProgress(ctx, r.bar, func() (*report.Data, error) { return b.Run(ctx) })
+	return WithProgress(ctx, r.bar, func() (*report.Data, error) { return b.Run(ctx) })
 }
 
 // read returns the logs from their beginning.
@@ -88,7 +89,7 @@ func (r *reporting) read(reading int) ([]replay.Log, error) {
 	logs := make([]replay.Log, len(r.logs))
 	for i, log := range r.logs {
 		if _, err := logFile(log).Seek(0, io.SeekStart); err != nil {
-			return nil, fileError(log.Name, err)
+			return nil, command.FileError(log.Name, err)
 		}
 		logs[i] = replay.Log{Name: log.Name, Reader: io.LimitReader(logFile(log), r.lengths[i])}
 	}
@@ -96,16 +97,16 @@ func (r *reporting) read(reading int) ([]replay.Log, error) {
 }
 
 // finish writes the page, and prints a line about it.
-func (f *logFlags) finish(cmd *cobra.Command, r *reporting, d *report.Data) error {
+func (f *Flags) finish(cmd *cobra.Command, r *reporting, d *report.Data) error {
 	size, err := r.file.write(d)
 	if err != nil {
 		return err
 	}
 	if !f.json {
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "\nreport    %s (%s KB)\n",
-			printable(r.file.name), thousands(int64(size+999)/1000))
+			command.Printable(r.file.name), command.Thousands(int64(size+999)/1000))
 	}
-	if readerClosed(err) {
+	if command.ReaderClosed(err) {
 		return nil
 	}
 	return err

@@ -1,4 +1,4 @@
-package cli
+package logs
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/command"
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 	"github.com/headgate/headgate/cmd/headgate/internal/report"
 )
@@ -25,16 +26,17 @@ type reportFile struct {
 // written fails at once.
 func createReport(cmd *cobra.Command, name string, logs []replay.Log) (*reportFile, error) {
 	if name == "" || name == "-" {
-		return nil, usagef(cmd, "--report is %q; want a file, such as report.html", name)
+		return nil, command.Usagef(cmd, "--report is %q; want a file, such as report.html", name)
 	}
 	for _, log := range logs {
 		if !rereadable(cmd, log) {
-			return nil, usagef(cmd, "--report reads the logs twice; want files, not %s", log.Name)
+			return nil, command.Usagef(cmd, "--report reads the logs twice; want files, not %s",
+				log.Name)
 		}
 	}
 	info, err := os.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {
-		return nil, usagef(cmd, "--report %s is not a regular file; want a file, such as "+
+		return nil, command.Usagef(cmd, "--report %s is not a regular file; want a file, such as "+
 			"report.html", name)
 	}
 	f := &reportFile{name: name, made: err != nil}
@@ -50,7 +52,7 @@ func createReport(cmd *cobra.Command, name string, logs []replay.Log) (*reportFi
 }
 
 func reportError(name string, err error) error {
-	return fmt.Errorf("--report: %w", fileError(name, err))
+	return fmt.Errorf("--report: %w", command.FileError(name, err))
 }
 
 // rereadable reports whether log is a file that can be read from its beginning again.
@@ -74,8 +76,8 @@ func (f *reportFile) checkOld(cmd *cobra.Command) error {
 		return reportError(f.name, err)
 	}
 	if len(head) > 0 && !bytes.Contains(head, []byte("<title>Headgate report</title>")) {
-		return usagef(cmd, "--report %s exists and is not a report; want another file, such as "+
-			"report.html", f.name)
+		return command.Usagef(cmd, "--report %s exists and is not a report; want another file, "+
+			"such as report.html", f.name)
 	}
 	return nil
 }

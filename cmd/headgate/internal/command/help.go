@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ const helpWidth = 80
 func foldHelp(root *cobra.Command) {
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		w, width := cmd.OutOrStdout(), helpWidth
-		if n := columns(w); n > 0 {
+		if n := Columns(w); n > 0 {
 			width = min(n, helpWidth)
 		}
 		text := cmp.Or(cmd.Long, cmd.Short)
@@ -47,12 +47,12 @@ func printHelp(w io.Writer, paragraph string, width int) {
 			continue
 		}
 		if prose != "" {
-			printFolded(w, "", prose, width)
+			PrintFolded(w, "", prose, width)
 		}
-		printFolded(w, head, line[len(head):], width)
+		PrintFolded(w, head, line[len(head):], width)
 		prose = ""
 	}
 	if prose != "" {
-		printFolded(w, "", prose, width)
+		PrintFolded(w, "", prose, width)
 	}
 }
