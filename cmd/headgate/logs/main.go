@@ -2,6 +2,10 @@
 // third of the time.
 package main
 
-import "github.com/headgate/headgate/cmd/headgate/internal/logs"
+import (
+	_ "time/tzdata" // calendars have the same zones on systems that have none
+
+	"github.com/headgate/headgate/cmd/headgate/internal/logs"
+)
 
 func main() { logs.Main() }

@@ -17,13 +17,16 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/command"
+	"github.com/headgate/headgate/cmd/headgate/internal/logs"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
 var update = flag.Bool("update", false, "write what commands print into the scripts that compare it")
 
 func TestMain(m *testing.M) {
-	testscript.Main(tests{m}, map[string]func(){"headgate": Main, "ratelimit": Main})
+	testscript.Main(tests{m}, map[string]func(){
+		"headgate": Main, "headgate-logs": logs.Main, "ratelimit": Main,
+	})
 }
 
 // tests run without the store of whoever runs them.

@@ -29,7 +29,8 @@ func (t *target) pace(cmd *cobra.Command, limits []headgate.Limit) error {
 			"write it in each, such as \"5/s burst 10\"")
 	case given && !isPlain(t.limits[0], limits[0]):
 		return command.Usagef(cmd, "--burst is given with --limit %q; want a count and a period "+
-			"such as 5/s, without a burst, an algorithm or a calendar (month, year, tz)", t.limits[0])
+			"such as 5/s, without a burst, an algorithm or a calendar (month, year, tz)",
+			t.limits[0])
 	case given:
 		limits[0] = limits[0].Burst(t.burst)
 		return nil

@@ -41,8 +41,10 @@ func TestDocumentedSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
-	if err := os.Symlink(self, filepath.Join(bin, "headgate")); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"headgate", "headgate-logs"} {
+		if err := os.Symlink(self, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Chdir("../../../..")
 	for page, least := range map[string]int{"README.md": 4, "docs/command.md": 14, "docs/replay.md": 1, "docs/size.md": 1,
@@ -53,13 +55,14 @@ func TestDocumentedSessions(t *testing.T) {
 			n := 0
 			for _, session := range strings.Split(snippets(t, page, "console"), "$ ")[1:] {
 				command, want, _ := strings.Cut(session, "\n")
+				command = strings.ReplaceAll(command, "go run ./cmd/headgate/logs", "headgate-logs")
 				command = strings.ReplaceAll(command, "go run ./cmd/headgate", "headgate")
 				command = strings.ReplaceAll(command, "localhost:6379", server.Addr)
 				if variable, ok := strings.CutPrefix(command, "export "); ok {
 					env = append(env, variable)
 					continue
 				}
-				if !strings.Contains(command, "headgate ") {
+				if !strings.Contains(command, "headgate") {
 					continue
 				}
 				n++

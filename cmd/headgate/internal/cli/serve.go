@@ -172,8 +172,8 @@ func checkDashboard(cmd *cobra.Command, text string) error {
 		return command.Usagef(cmd, "%s is not the URL of a page; want one that begins with "+
 			"http:// or https://", nameOf("grafana", text))
 	case u.User != nil:
-		return command.Usagef(cmd, "%s has a user or a password, which every reader of the console "+
-			"would get; want a URL without them", nameOf("grafana", text))
+		return command.Usagef(cmd, "%s has a user or a password, which every reader of the "+
+			"console would get; want a URL without them", nameOf("grafana", text))
 	}
 	return nil
 }

@@ -196,7 +196,8 @@ func printStandOut(w io.Writer, r *replay.SizeReport, width int) {
 		for _, k := range s.Keys[:min(len(s.Keys), maxStandOutShown)] {
 			lines = append(lines, fmt.Sprintf("%s needs %s: %s (%s), %s to %s UTC%s",
 				command.Printable(k.Key), k.Need, command.Count(k.Requests, "request"),
-				command.Percent(k.Share), k.From.Format(time.DateTime), k.To.Format(time.DateTime), deniedBy(r, k)))
+				command.Percent(k.Share), k.From.Format(time.DateTime),
+				k.To.Format(time.DateTime), deniedBy(r, k)))
 		}
 		if more := int64(len(s.Keys)) - maxStandOutShown; more > 0 {
 			lines = append(lines, command.Count(more, "more key")+", listed by --json")

@@ -46,10 +46,11 @@ func (m *merge) next() (r record, ok bool, err error) {
 	if err != nil {
 		return record{}, false, err
 	}
-	if ok {
-		heap.Fix(&m.heads, 0)
-	} else {
+	switch {
+	case !ok:
 		heap.Pop(&m.heads)
+	case len(m.heads) > 1:
+		heap.Fix(&m.heads, 0)
 	}
 	return r, true, nil
 }

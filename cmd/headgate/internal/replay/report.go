@@ -166,7 +166,7 @@ func (t *count) traffic(by By, sources []*source) (Traffic, error) {
 		r.Files = append(r.Files, File{s.name, s.format, s.lines.number})
 		r.Lines += s.lines.number
 		r.Late += s.order.late
-		if 2*s.others >= probed-s.probe { // few are what clients send themselves
+		if 20*s.others >= probed-s.probe { // few are what clients send themselves
 			r.Proxy = cmp.Or(r.Proxy, s.proxy)
 		}
 	}
