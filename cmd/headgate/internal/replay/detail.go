@@ -4,10 +4,9 @@ import "time"
 
 // Bounds of a Detail.
 const (
-	DetailBars    = 500  // of its timeline; fewer with more than three limits
-	DetailKeys    = 1000 // listed for each limit
-	DetailFollows = 5    // keys with a timeline of their own, for each limit
-	DetailGroups  = 15   // paths, methods or statuses
+	DetailBars   = 500  // of its timeline; fewer with more than three limits
+	DetailKeys   = 1000 // listed for each limit
+	DetailGroups = 15   // paths, methods or statuses
 )
 
 // Detail has the denied requests of a [Report] over time, and by key, path, method and status. Its
@@ -16,7 +15,6 @@ type Detail struct {
 	Timeline        *DetailTimeline `json:"timeline"`          // nil without requests
 	Keys            [][]DeniedKey   `json:"keys"`              // by limit; the most denied first
 	DeniedKeysTotal []int64         `json:"denied_keys_total"` // by limit; more than Keys lists
-	KeyTimelines    [][]KeyTimeline `json:"key_timelines"`     // by limit; of the most denied keys
 	Paths           []Group         `json:"paths"`             // nil if the logs have none
 	Methods         []Group         `json:"methods"`           // nil if the logs have none
 	Statuses        []Group         `json:"statuses"`          // nil if the logs have none
@@ -47,17 +45,6 @@ type DeniedKey struct {
 	// RetryAfterS is how many seconds after the end of this run a request would be granted.
 	RetryAfterS float64 `json:"retry_after_s"`
 }
-
-// KeyTimeline is the requests of one key, in the bars of [Detail.Timeline]. Bars without any are
-// left out.
-type KeyTimeline struct {
-	Key      LogKey     `json:"key"`
-	Requests []BarCount `json:"requests"`
-	Denied   []BarCount `json:"denied"`
-}
-
-// BarCount is the index of a bar, and how many are in it.
-type BarCount [2]int64
 
 // Group is the requests of one path, method or status. A name of "(none)" stands for requests
 // without one, "(other)" for all that are not listed.

@@ -105,9 +105,6 @@ func (b *bars) count(width int64) int64 {
 	return last*b.width/width - b.first*b.width/width + 1
 }
 
-// bar returns the index of the bar of a time.
-func (b *bars) bar(second int64) int64 { return second/b.width - b.first }
-
 // timeline returns the bars, of which the first series are the requests.
 func (b *bars) timeline() *DetailTimeline {
 	if len(b.series[0]) == 0 {
@@ -115,13 +112,4 @@ func (b *bars) timeline() *DetailTimeline {
 	}
 	from := time.Unix(b.first*b.width, 0).UTC()
 	return &DetailTimeline{from, b.width, b.series[0], b.series[1:]}
-}
-
-// addBar adds n to a bar, which is the last or comes after it.
-func addBar(bars []BarCount, bar, n int64) []BarCount {
-	if last := len(bars) - 1; last >= 0 && bars[last][0] == bar {
-		bars[last][1] += n
-		return bars
-	}
-	return append(bars, BarCount{bar, n})
 }

@@ -76,10 +76,6 @@ func mustAddUp(t *testing.T, r *replay.Report) {
 				t.Errorf("key %d is %+v, of the report %+v", j, k, top)
 			}
 		}
-		for j, line := range d.KeyTimelines[i] {
-			same("requests of a key in bars", sumBars(line.Requests), d.Keys[i][j].Requests)
-			same("denied of a key in bars", sumBars(line.Denied), d.Keys[i][j].Denied)
-		}
 	}
 }
 
@@ -90,17 +86,10 @@ func sum(counts []int64) (n int64) {
 	return n
 }
 
-func sumBars(bars []replay.BarCount) (n int64) {
-	for _, b := range bars {
-		n += b[1]
-	}
-	return n
-}
-
 // recount makes a Detail from its definition, slowly.
 func recount(all []decided, limits int) *replay.Detail {
 	d := &replay.Detail{
-		Timeline: recountBars(all, limits), Keys: [][]replay.DeniedKey{}, KeyTimelines: [][]replay.KeyTimeline{},
+		Timeline: recountBars(all, limits), Keys: [][]replay.DeniedKey{},
 		Paths:    recountGroups(all, limits, func(r decided) string { return r.path }),
 		Methods:  recountGroups(all, limits, func(r decided) string { return r.method }),
 		Statuses: recountGroups(all, limits, func(r decided) string { return r.status }),
@@ -109,30 +98,6 @@ func recount(all []decided, limits int) *replay.Detail {
 		keys := recountKeys(all, i)
 		d.DeniedKeysTotal = append(d.DeniedKeysTotal, int64(len(keys)))
 		d.Keys = append(d.Keys, keys[:min(len(keys), 1000)])
-		lines := []replay.KeyTimeline{}
-		for _, k := range keys[:min(len(keys), 5)] {
-			line := replay.KeyTimeline{Key: k.Key, Requests: []replay.BarCount{}, Denied: []replay.BarCount{}}
-			own := slices.DeleteFunc(slices.Clone(all), func(r decided) bool { return r.key != string(k.Key) })
-			for bar := range int64(len(d.Timeline.Requests)) {
-				requests, denied := int64(0), int64(0)
-				for _, r := range own {
-					if (r.at/1e6-d.Timeline.From.Unix())/d.Timeline.WidthS == bar {
-						requests++
-						if r.denied[i] {
-							denied++
-						}
-					}
-				}
-				if requests > 0 {
-					line.Requests = append(line.Requests, replay.BarCount{bar, requests})
-				}
-				if denied > 0 {
-					line.Denied = append(line.Denied, replay.BarCount{bar, denied})
-				}
-			}
-			lines = append(lines, line)
-		}
-		d.KeyTimelines = append(d.KeyTimelines, lines)
 	}
 	return d
 }
@@ -419,7 +384,7 @@ func TestDetailBroken(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 	text, err := json.Marshal(report.Detail)
-	for _, want := range []string{`,[]],"denied_keys_total":[1,0],"key_timelines":[[{`, `]}],[]],"paths":[{"name":"/a","requests":2,"denied":[1,0]}]`} {
+	for _, want := range []string{`,[]],"denied_keys_total":[1,0],"paths":[{"name":"/a","requests":2,"denied":[1,0]}]`} {
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s, %v; want %s", text, err, want)
 		}

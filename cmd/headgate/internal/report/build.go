@@ -45,18 +45,13 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 		limits, names = found(d.Size)
 	}
 	for i, l := range limits {
-		texts, err := newLimit(ctx, names[i], l, d.Size.By, b.Made)
-		if err != nil {
-			return nil, err
-		}
-		d.Limits = append(d.Limits, texts)
+		d.Limits = append(d.Limits, newLimit(names[i], l, d.Size.By))
 	}
 	if len(limits) == 0 && d.Size.StandOut == nil { // nothing to replay, and no key to describe
 		d.Replay = &replay.Report{
 			Traffic: d.Size.Traffic, Limits: []replay.Result{},
 			Detail: &replay.Detail{
 				Keys: [][]replay.DeniedKey{}, DeniedKeysTotal: []int64{},
-				KeyTimelines: [][]replay.KeyTimeline{},
 			},
 		}
 		return d, nil

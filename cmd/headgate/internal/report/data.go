@@ -8,7 +8,7 @@ import (
 )
 
 // Version is the version of [Data]. It changes if a field is removed or changes its meaning.
-const Version = 4
+const Version = 5
 
 // Kinds of reports.
 const (
@@ -32,9 +32,8 @@ type Data struct {
 
 // Limit is a limit as texts to copy.
 type Limit struct {
-	Name    string `json:"name"`    // of the limit, or of proposals: balanced, tight; may be empty
-	Limit   string `json:"limit"`   // as headgate.ParseLimit reads it
-	Go      string `json:"go"`      // an expression
-	YAML    string `json:"yaml"`    // a file for headgate serve
-	Headers string `json:"headers"` // of the responses to an allowed and to a denied request
+	Name  string `json:"name"`  // of the limit, or of proposals: balanced, tight; may be empty
+	Limit string `json:"limit"` // as headgate.ParseLimit reads it
+	Go    string `json:"go"`    // an expression
+	YAML  string `json:"yaml"`  // a file for headgate serve
 }

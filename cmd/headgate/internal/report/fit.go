@@ -61,12 +61,6 @@ func cutNames(d *replay.Detail, name int) {
 			keys[i].Key = cut(keys[i].Key, name)
 		}
 	}
-	for i := range d.KeyTimelines {
-		for j := range d.KeyTimelines[i] {
-			line := &d.KeyTimelines[i][j]
-			line.Key = cut(line.Key, name)
-		}
-	}
 	for _, groups := range [][]replay.Group{d.Paths, d.Methods, d.Statuses} {
 		for i := range groups {
 			groups[i].Name = cut(groups[i].Name, name)

@@ -2,19 +2,14 @@ package report
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
-	"github.com/headgate/headgate/httplimit"
 )
 
 var limitTexts = []string{
@@ -41,10 +36,7 @@ func TestGo(t *testing.T) {
 	var want strings.Builder
 	for _, text := range limitTexts {
 		l := parsed(t, text)
-		texts, err := newLimit(t.Context(), "careful", l, replay.ByIP, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		texts := newLimit("careful", l, replay.ByIP)
 		if again := parsed(t, texts.Limit); again != l {
 			t.Errorf("%s is shown as %s", l, again)
 		}
@@ -61,57 +53,4 @@ func TestGo(t *testing.T) {
 	if err != nil || string(out) != want.String() {
 		t.Errorf("%v:\n%s\nwant\n%s", err, out, want.String())
 	}
-}
-
-// The header fields are those of the middleware, for the first request of a client and for the
-// first that is denied.
-func TestHeaders(t *testing.T) {
-	t.Parallel()
-	for _, text := range limitTexts {
-		synctest.Test(t, func(t *testing.T) {
-			l := parsed(t, text)
-			texts, err := newLimit(t.Context(), "", l, replay.ByIP, time.Now())
-			if err != nil {
-				t.Fatal(err)
-			}
-			limiter, err := headgate.NewLimiter(headgate.NewMemory(), l)
-			if err != nil {
-				t.Fatal(err)
-			}
-			limit, err := httplimit.New(limiter, httplimit.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			h := limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-			var got []string
-			for range l.Capacity() + 1 {
-				w := httptest.NewRecorder()
-				h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody))
-				got = append(got, sent(w))
-			}
-			if want := got[0] + "\n" + got[len(got)-1]; texts.Headers != want || !strings.Contains(want, "429") {
-				t.Errorf("%s: page\n%s\nhttplimit\n%s", text, texts.Headers, want)
-			}
-		})
-	}
-}
-
-// sent is a response as text, with the fields of limits only.
-func sent(w *httptest.ResponseRecorder) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "HTTP/1.1 %d %s\n", w.Code, http.StatusText(w.Code))
-	h := w.Result().Header
-	h.Del("Content-Type")
-	h.Del("Cache-Control")
-	h.Del("X-Content-Type-Options")
-	for _, name := range fields {
-		for _, v := range h.Values(name) {
-			text.WriteString(name + ": " + v + "\n")
-		}
-		h.Del(name)
-	}
-	for name, v := range h {
-		fmt.Fprintf(&text, "%s: %s, which the page does not have\n", name, v)
-	}
-	return text.String()
 }

@@ -17,8 +17,7 @@
 
   function copySection(model, part) {
     const texts = [["Text", "limit", "for --limit, ParseLimit and rules files"],
-      ["Go", "go", "expression"], ["YAML", "yaml", "a rule for headgate serve"],
-      ["Header fields", "headers", "of an allowed and a denied response"]];
+      ["Go", "go", "expression"], ["YAML", "yaml", "a rule for headgate serve"]];
     return (l) => part("texts").replaceChildren(...texts.filter(([, field]) => l.copy[field])
       .map(([label, field, what]) => h("div", { class: `copy-${field}` },
         h("h3", {}, label, " ", h("span", { class: "quiet" }, what)),
