@@ -86,29 +86,6 @@ func TestReportChoosesReserve(t *testing.T) {
 		`document.querySelector("#keys .toggle").textContent`, "Show more")
 }
 
-// The slider begins at twice what is needed. What it does is beside it, and the limit can be copied.
-func TestReportReserve(t *testing.T) {
-	t.Parallel()
-	p := openSize(t)
-	const text = `document.querySelector("#reserve pre").textContent`
-	said := func(times, says string) {
-		t.Helper()
-		p.do(run(`{ const e = document.querySelector("#reserve input"); e.value = ` + times + `; e.dispatchEvent(new Event("input")); }`))
-		expect(p, times+" times, beside the slider", `(() => {
-			const said = document.querySelector("#reserve .slide p").textContent, [need] = document.querySelector("#why").textContent.match(/\d+\/\w+/);
-			return said.startsWith(document.querySelector("#reserve input").value + " times " + need + " is " + `+text+` + ". `+says+`") &&
-				document.querySelector("#reserve input").ariaValueText + " " === said.slice(0, said.indexOf("In this log"));
-		})()`, true)
-	}
-	expect(p, "the limit is the one with reserve", text+` === [...document.querySelectorAll("article")].find((e) =>
-		e.querySelector(".label").textContent === "reserve").querySelector(".pick").textContent`, true)
-	expect(p, "what 1x is", `document.querySelector("#reserve .lead").textContent.replace(/^At 1x, the limit is \d+\/\w+, /, "")`,
-		"which the busiest of the other 301 keys needs. More leaves room for a busier day. The cards and charts do not follow the slider.")
-	said("2", "In this log, the limit denies ")
-	said("3", "In this log, the limit denies at most ")
-	said("1", "In this log, the limit denies ")
-}
-
 // Where no script runs, the head and the notes are as with a script, and nothing is there that is
 // empty.
 //
@@ -133,14 +110,13 @@ func TestReportWithoutScript(t *testing.T) {
 // Where the logs do not say which limit to choose, the page shows none, in cards, charts or texts.
 func TestReportThatIsUnsure(t *testing.T) {
 	t.Parallel()
-	const seen = `["article", "#sections", "#reserve > *"].filter((e) => document.querySelector(e)?.checkVisibility()).join(" ")`
+	const seen = `["article", "#sections"].filter((e) => document.querySelector(e)?.checkVisibility()).join(" ")`
 	var hours strings.Builder
 	for hour := range 24 {
-		line := fmt.Sprintf("203.0.113.%d - - [12/Nov/2026:%02d:05:00 +0000] \"GET / HTTP/1.1\" 200 512 \"-\" \"-\"\n", hour%12, hour)
-		hours.WriteString(strings.Repeat(line, 1+hour%9))
+		fmt.Fprintf(&hours, "203.0.113.%d - - [12/Nov/2026:%02d:05:00 +0000] \"GET / HTTP/1.1\" 200 512 \"-\" \"-\"\n", hour%12, hour)
 	}
 	expect(openReport(t, writeReport(t, report.Build{Kind: report.KindSize}, hours.String())), "what is seen", seen, "")
-	expect(openSize(t), "what is seen of a choice", seen, "article #sections #reserve > *")
+	expect(openSize(t), "what is seen of a choice", seen, "article #sections")
 }
 
 // yearsLog is two days of traffic, ten years apart.

@@ -103,5 +103,5 @@
     return [];
   }
 
-  window.Charts.axis = { short, moment, range, timeTicks, linear, logarithmic };
+  window.Charts.axis = { short, range, timeTicks, linear, logarithmic };
 })();

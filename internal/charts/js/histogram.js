@@ -38,7 +38,7 @@
       values: (i) => [format.number(o.bins[i].count)],
       total: o.about ?? "", totals: [format.number(total)] };
     return {
-      label: o.label, height: o.height ?? 260, range, paper: o.paper, bare: true,
+      label: o.label, height: o.height ?? 260, range, bare: true,
       legend: [{ name: o.unit, style: "keys" }],
       series: [{ points: { show: false }, width: 0, fill: () => theme.colour("--keys-fill"),
         stroke: () => theme.colour("--keys"), paths: (u) => paths(u, o) }],

@@ -30,7 +30,6 @@
       const { spec } = this;
       this.host.replaceChildren();
       this.host.classList.add("chart");
-      this.host.classList.toggle("chart-compact", Boolean(spec.compact));
       this.when = h("span", { class: "chart-when" });
       this.values = spec.legend.map(() => h("b"));
       const legend = h("ul", { class: "chart-legend" }, ...spec.legend.map((entry, i) =>
@@ -59,7 +58,7 @@
 
     width() {
       const { width } = this.box.getBoundingClientRect();
-      return Math.floor(theme.printing() ? Math.min(width, this.spec.paper ?? PAPER) : width);
+      return Math.floor(theme.printing() ? Math.min(width, PAPER) : width);
     }
 
     // draw draws the chart anew, if it has a width.
@@ -96,8 +95,8 @@
             splits: (u, i, min, max) =>
               spec.xTicks(min, max, Math.max(2, Math.floor((u.width - 70) / 76))),
             values: (u, ticks) => this.apart(u, ticks, spec.xLabels(ticks)) },
-          { ...axis, size: (u, values) => 14 + 7 * Math.max(spec.compact ? 5 : 3,
-              ...(values ?? []).map((v) => v.length)),
+          { ...axis, size: (u, values) => 14 + 7 * Math.max(3, ...(values ?? []).map((v) =>
+              v.length)),
             splits: (u, i, min, max) => spec.yTicks(max, Math.max(2, Math.floor(spec.height / 52))),
             values: (u, ticks) => spec.yLabels(ticks) },
         ],

@@ -7,7 +7,7 @@
 //       {name: "allowed", style: "allowed", values: [...]},
 //       {name: "denied", style: "denied", values: [...]},
 //     ],
-//     height: 220, compact: true,      // optional: compact has a head of one line
+//     height: 220,                     // optional
 //   });
 //   chart.destroy();
 //
@@ -41,7 +41,7 @@
     const count = Math.max(1, ...o.series.map((s) => s.values.length));
     const range = [o.from, o.from + count * o.step];
     return {
-      label: o.label, compact: o.compact, height: o.height ?? 220, range, paper: o.paper,
+      label: o.label, height: o.height ?? 220, range,
       legend: o.series.map((s) => ({ name: s.name, style: s.style })),
       series: o.series.map(barSeries),
       view: (width) => view(o, count, range, width),
@@ -71,9 +71,9 @@
     const end = (i) => Math.min(xs[i] + width1, to);
     return { xs, data: [xs, ...stacked], top: top * 1.06 || 1,
       at: (i) => (start(i) + end(i)) / 2,
-      title: (i) => o.compact ? axis.moment(start(i)) : axis.range(start(i), end(i)),
+      title: (i) => axis.range(start(i), end(i)),
       values: (i) => all.map((values) => format.number(values[i])),
-      total: o.compact ? "" : `${axis.range(from, to)}, each bar ${format.span(width1)}`,
+      total: `${axis.range(from, to)}, each bar ${format.span(width1)}`,
       totals: o.series.map((s) => format.number(sum(s.values))) };
   }
 

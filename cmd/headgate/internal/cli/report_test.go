@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,20 +13,6 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 	"github.com/headgate/headgate/cmd/headgate/internal/report"
 )
-
-// A sizing of times that are rounded to hours has no limit to try.
-func TestSizeOfRoundedTimes(t *testing.T) {
-	var log strings.Builder
-	for i := range 300 {
-		fmt.Fprintf(&log, `{"ts":%d,"ip":"198.18.0.%d"}`+"\n", 1768176000+i/20*3600, i%20)
-	}
-	var out, stderr bytes.Buffer
-	code := exec(t.Context(), []string{"size", "-"}, strings.NewReader(log.String()), &out, &stderr)
-	const end = "\ndecide      nothing: the times are too rounded to choose a limit\n"
-	if code != 0 || !strings.HasSuffix(out.String(), end) {
-		t.Errorf("exit %d, %s%s", code, out.String(), stderr.String())
-	}
-}
 
 const shopDay = "../../../../examples/shop-day.log"
 

@@ -49,12 +49,6 @@ func printDecision(w io.Writer, r *replay.SizeReport, reading []string, width in
 		decide += " --report shows what a key requested"
 		others = "the other " + needing(r.Keys-int64(len(s.Keys)))
 	}
-	if r.TooRounded(needed) {
-		decide = "nothing: the times are too rounded to choose a limit"
-		fmt.Fprintln(w)
-		command.PrintFolded(w, head(0, "decide"), decide, width)
-		return
-	}
 	try := append([]string{"replay", "--limit", reserve.String()}, reading...)
 	for _, f := range r.Files {
 		if f.Name == stdinName {

@@ -50,7 +50,7 @@ func Size(ctx context.Context, c SizeConfig, logs ...Log) (*SizeReport, error) {
 	}
 	s := &sizing{
 		count:  count{names: newKeyIDs()},
-		config: c, history: newHistory(), times: newLogTimes(),
+		config: c, history: newHistory(),
 	}
 	sources, err := read(ctx, c.Reading, sink{names: s.names, use: s.add}, logs)
 	if err != nil {
@@ -113,7 +113,7 @@ type sizing struct {
 
 	config  SizeConfig
 	history *history
-	times   *logTimes
+	times   logTimes
 	report  *SizeReport
 
 	standOut []uint32 // keys

@@ -25,14 +25,6 @@ func (s *sizing) caveats() {
 		caveat("whole-seconds", "all times are whole seconds, so requests of one second count "+
 			"as made at once: bursts within a second may be smaller than they seem")
 	}
-	for _, c := range s.times.clocks {
-		if howMany, at := c.rounded(); howMany != "" {
-			r.shortest = 10 * time.Duration(60*c.seconds) * time.Second
-			caveat("rounded-times", "%s times are at %s %d of the %s: if they are rounded, limits "+
-				"for less than 10 %ss mean nothing", howMany, c.hand, at, c.turn, c.turn)
-			break // what is rounded to hours is also rounded to minutes
-		}
-	}
 	if r.Late > 0 {
 		caveat("late", "%d requests are out of order by more than the reordering allows, "+
 			"and are counted at a later time", r.Late)

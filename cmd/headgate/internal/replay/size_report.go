@@ -15,12 +15,7 @@ type SizeReport struct {
 	Proposals []Proposal       `json:"proposals"` // careful, balanced and tight
 	StandOut  *StandOut        `json:"stand_out"` // nil if no key stands out
 	Caveats   []Caveat         `json:"caveats"`   // what the logs cannot say
-
-	shortest time.Duration // that a period must be: the times are rounded
 }
-
-// TooRounded reports whether l is for a period that is too short for times that are rounded.
-func (r *SizeReport) TooRounded(l headgate.Limit) bool { return l.Period() < r.shortest }
 
 // Needed returns the smallest limit that denies nothing to keys that do not stand out, and twice
 // this limit, which has reserve for a client that is busier than in the log. Without requests, both
@@ -123,6 +118,6 @@ type StandOutKey struct {
 
 // Caveat is something that the logs cannot say. ID is stable.
 type Caveat struct {
-	ID   string `json:"id"` // gap, span, whole-seconds, rounded-times, late or few-keys
+	ID   string `json:"id"` // gap, span, whole-seconds, late or few-keys
 	Text string `json:"text"`
 }

@@ -329,52 +329,6 @@ func TestSizeRecorded(t *testing.T) {
 	}
 }
 
-// caveatsOf names the caveats of a log.
-func caveatsOf(t *testing.T, log string) (found string) {
-	t.Helper()
-	for _, c := range sized(t, replay.SizeConfig{}, log).Caveats {
-		if c.ID == "rounded-times" {
-			c.ID, _, _ = strings.Cut(c.Text, ": ")
-		}
-		found += c.ID + "; "
-	}
-	return found
-}
-
-// Times that are rounded to minutes or hours are noticed; a burst in each minute, or one burst that
-// is nearly all of the log, is no rounding.
-func TestSizeRoundedTimes(t *testing.T) {
-	const minute, hour = 60, 3600
-	for _, c := range []struct {
-		name           string
-		every, offset  int64
-		rounds, others int
-		want           string
-	}{
-		{"minutes", minute, 5, 150, 0, "span; whole-seconds; all times are at second 5 of the minute; "},
-		{"hours", hour, 5*minute + 7, 20, 0, "span; whole-seconds; all times are at minute 5 of the hour; "},
-		{"nearly all", minute, 5, 150, 2, "span; whole-seconds; nearly all times are at second 5 of the minute; "},
-		{"few minutes", minute, 5, 9, 0, "span; whole-seconds; "},
-		{"a burst in each minute", minute, 5, 150, 100, "span; whole-seconds; "},
-		{"one burst", 150 * minute, 5, 1, 100, "span; whole-seconds; "},
-	} {
-		r := rand.New(rand.NewPCG(11, 12))
-		var lines []string
-		for i := range int64(c.rounds) {
-			for key := range 30 {
-				lines = append(lines, at((i*c.every+c.offset)*1e6, fmt.Sprint(key)))
-			}
-		}
-		for range c.others {
-			lines = append(lines, at(r.Int64N(int64(c.rounds)*c.every)*1e6, "1"))
-		}
-		slices.Sort(lines)
-		if got := caveatsOf(t, strings.Join(lines, "")); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
-	}
-}
-
 // Logs of two days that are three years apart have a gap.
 func TestSizeGap(t *testing.T) {
 	const day = 86400

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 )
 
 // answer is the head of a page: which limit to begin with, and why; or what to decide before.
@@ -35,17 +34,6 @@ func (d *Data) answer() answer {
 			Why: fmt.Sprintf("The logs have %s from %s.",
 				plural(d.Size.Requests, "request", "requests"), plural(d.Size.Keys, "key", "keys")),
 		}
-	case len(d.Limits) == 0 || slices.ContainsFunc(d.Replay.Limits, func(r replay.Result) bool {
-		return d.Size.TooRounded(r.Limit)
-	}):
-		a := answer{
-			Title: "The times are too rounded to choose a limit", best: -1,
-			Why: "Use a log with exact times.",
-		}
-		if d.Kind == KindSize {
-			a.Why += " If the span is long enough, try longer periods (--per)."
-		}
-		return a
 	case d.Kind == KindSize:
 		return d.ofProposals()
 	case len(d.Limits) == 1:

@@ -40,8 +40,7 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 		return nil, err
 	}
 	limits, names := b.Limits, slices.Repeat([]string{""}, len(b.Limits))
-	if b.Kind == KindSize && d.Size.Requests >= fewRequests &&
-		!d.Size.TooRounded(d.Size.Proposals[0].Limit) {
+	if b.Kind == KindSize && d.Size.Requests >= fewRequests {
 		limits, names = found(d.Size)
 	}
 	for i, l := range limits {

@@ -143,15 +143,6 @@ func TestListOfKeys(t *testing.T) {
 	}
 }
 
-// hourly is a log of 30 hours, whose times are rounded to hours.
-func hourly() string {
-	var log strings.Builder
-	for i := range int64(20 * 30) {
-		log.WriteString(line(i/20*3600e6, fmt.Sprint("198.18.0.", i%20), "/"))
-	}
-	return log.String()
-}
-
 // offer is a limit, or a word about one.
 var offer = regexp.MustCompile(`\d/\d*[smhd]\b|[Tt]wice|spare[sd]? |class="limit`)
 
@@ -171,10 +162,6 @@ func TestAnswer(t *testing.T) {
 		{"ordinary", ordinary, "", "Start with 8/10s", "4/10s is the smallest limit that would have denied none of the 3,000 requests from 41 keys. " +
 			"8/10s is twice that: a client may be busier than in the log. No key stands out", ""},
 		{"few keys", rounded, "", "Start with 300/s", "150/s is the smallest", "fewer than 10 keys: no key can be said to stand out"},
-		{"rounded times", hourly(), "", "The times are too rounded to choose a limit", "Use a log with exact times. If the span is long enough, try longer periods (--per).", "limits for less than 10 hours mean nothing"},
-		{"rounded times and a bot", hourly() + strings.Repeat(line(29*3600e6, "198.51.100.7", "/"), 60), "", "The times are too rounded to choose a limit", "", "mean nothing"},
-		{"limits for them", hourly(), "1/h,1/10h", "The times are too rounded to choose a limit", "", ""},
-		{"long limits for them", hourly(), "9/10h,99/10h", "Start with 9/10h", "", ""},
 		{"a limit", ordinary, "3/10s", "3/10s denies 0.5% of the requests", "It would have denied 15 of 3,000 requests (0.5%), from 4 of 41 keys.", ""},
 		{"a large limit", ordinary, "9/s", "9/s denies nothing", "9/s would have denied none of the 3,000 requests from 41 keys.", ""},
 		{"limits", ordinary, "1/m,9/s,8/s", "Start with 9/s", "9/s is the strictest of these limits that denies at most 0.1% of the requests of the keys. ", ""},

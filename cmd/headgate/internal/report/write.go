@@ -17,7 +17,7 @@ var page embed.FS
 
 // scripts are the files of the page, in the order in which they must run.
 var scripts = []string{
-	"text", "model", "copy", "reserve", "head", "time", "needs", "groups", "keys", "main",
+	"text", "model", "copy", "head", "time", "needs", "groups", "keys", "main",
 }
 
 // Write writes d as one HTML file that needs no other file and no other host. All text of d is

@@ -13,8 +13,6 @@
       l.card.querySelector("h2").replaceChildren(pick);
       l.card.querySelector("dl").before(Report.bar(l.result.denied, l.result.requests));
     }
-    const reserve = document.getElementById("reserve");
-    if (reserve && model.all.length && model.data.kind === "size") Report.reserve(model, reserve);
     document.getElementById("command").append(Report.copyable("Command", model.data.command));
   }
 
