@@ -178,6 +178,9 @@ func (p *collector) setTime(rank uint8, v []byte) {
 	if v[0] == '[' {
 		v = bytes.TrimSuffix(v[1:], []byte{']'})
 	}
+	if len(v) == 0 {
+		return
+	}
 	if at, ok := p.times.read(v); ok {
 		if p.better(fieldTime, rank) {
 			p.e.at, p.timeText = at, v

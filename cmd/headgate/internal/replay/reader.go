@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -175,9 +176,13 @@ func help(why string, line []byte) string {
 		return "is not one JSON object; to make such lines, type jq -c . FILE, " +
 			"or jq -c .[] FILE for an array"
 	}
-	example := "$remote_addr [$time_local] ..."
+	suggested := ""
+	if why == whyUnknown || why == whyNoFront { // and not of a line without its client
+		suggested = suggestion(line)
+	}
+	example := cmp.Or(suggested, "$remote_addr [$time_local] ...")
 	switch header, isHeader := strings.CutPrefix(why, "no header:"); {
-	case why == whyNoFront:
+	case why == whyNoFront && suggested == "":
 		example = `$remote_addr $_ - - [$time_local] "$request"`
 	case why == whyNoColumn:
 		header = "X-Forwarded-For"

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,10 @@ var shapes = []struct{ name, line, want string }{
 	{"columns with pipes", `200 | [LOCAL] | ADDR | GET PATH`, "describe the lines by --format"},
 	{"durations before the time", `0.001 0.002 [LOCAL] ADDR "GET PATH HTTP/1.1"`, "no single client address before the time"},
 	{"Zoraxy", `[SLASHED CLOCK.123] [router:host-http] [client: ADDR] [useragent: x] GET PATH 200`, "describe the lines by --format"},
+	{"columns with dashes", `[ISO] - x.org - ADDR - 200 - - - GET - PATH`, "describe the lines by --format"},
+	{"Apache's ssl_request_log", `[LOCAL] ADDR TLSv1.2 ECDHE-RSA-AES128 "GET PATH HTTP/1.1" 1375`, "describe the lines by --format"},
+	{"names before columns", `time_local="LOCAL" http_method="GET" src="ADDR" status="200"`, "describe the lines by --format"},
+	{"a client in parentheses", `- [LOCAL] "GET PATH HTTP/1.1" 302 226 "-" "x" % x.org:443 (ADDR) ADDR 10.0.4.41 "-"`, "describe the lines by --format"},
 	{"time without brackets", `ADDR ISO GET PATH 200`, "describe the lines by --format"},
 	{"UTF-16", "\xff\xfeI\x00P\x00", "iconv"},
 	{"an error log", `2025/12/17 CLOCK [error] 12#0: *1 open() failed, client: ADDR, server: x, request: "GET PATH HTTP/1.1"`, "describe the lines by --format"},
@@ -215,8 +220,12 @@ func mustRead(t *testing.T, c replay.Config, shape, want string) {
 	}
 }
 
-// Each shape is read to the last request, or refused with an advice. None is read wrong.
+var advised = regexp.MustCompile(`--format '(.*)', see`)
+
+// Each shape is read to the last request, or refused with an advice. None is read wrong. A format
+// that the advice makes of a line reads the log.
 func TestShapes(t *testing.T) {
+	suggested := 0
 	for _, shape := range shapes {
 		t.Run(shape.name, func(t *testing.T) {
 			want := strings.TrimPrefix(shape.want, "-path")
@@ -224,7 +233,17 @@ func TestShapes(t *testing.T) {
 			if shape.want == "" {
 				mustRead(t, config(t, "path", "2/10s fixed-window"), shape.line, "")
 			}
+			c := config(t, "ip", "2/10s fixed-window")
+			_, err := replay.Run(t.Context(), c, replay.Log{Name: "a", Reader: strings.NewReader(truth()[0].in(shape.line))})
+			if a := advised.FindStringSubmatch(fmt.Sprint(err)); a != nil && !strings.HasSuffix(a[1], "...") && shape.want != "no single client" {
+				c.Format, _ = replay.ParseFormat(a[1])
+				mustRead(t, c, shape.line, "")
+				suggested++
+			}
 		})
+	}
+	if suggested < 10 {
+		t.Errorf("%d formats were suggested, want more", suggested)
 	}
 }
 
@@ -292,6 +311,7 @@ func FuzzLog(f *testing.F) {
 	for _, shape := range shapes {
 		f.Add([]byte(truth()[0].in(shape.line)), `$remote_addr [$time_local] "$request" $status`, "client=a.b,time=when")
 	}
+	f.Add([]byte(`0 [] "AA 00000" `), "auto", "") // a time in brackets that is empty
 	f.Fuzz(func(t *testing.T, log []byte, format, names string) {
 		for _, forced := range []string{"auto", format} {
 			var err, errNames error

@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -101,7 +102,7 @@ func (s *stamp) monthName() int {
 	s.rest = s.rest[4:]
 	const names = "JanFebMarAprMayJunJulAugSepOctNovDec"
 	for i := 0; i < len(names); i += 3 {
-		if names[i:i+3] == string(name) {
+		if strings.EqualFold(names[i:i+3], string(name)) {
 			return i/3 + 1
 		}
 	}
