@@ -8,7 +8,8 @@ import (
 var (
 	aTime = regexp.MustCompile(`\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d(?: [+-]\d{4})?|` +
 		`\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d[\d.+:-]*Z?|\b1\d{9}(?:\.\d+)?\b`)
-	anAddress = regexp.MustCompile(`(?:\d{1,3}\.){3}\d{1,3}|\[?[\da-f]{1,4}:[\da-f:.]*::?[\da-f]+\]?`)
+	anAddress = regexp.MustCompile(`(?:\d{1,3}\.){3}\d{1,3}|` +
+		`\[?[\da-f]{1,4}:[\da-f:.]*::?[\da-f]+\]?`)
 
 	// aWord is text that may differ in the next line, unless it ends as a name does.
 	aWord = regexp.MustCompile(`"[^"]*"|[^\s"',|\[\]()=:@]+[=:]?`)
