@@ -133,7 +133,7 @@ func (f *execFlags) wait(ctx context.Context, l *headgate.Limiter, stderr io.Wri
 		err = awaitStart(ctx, r)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = &command.Interruption{Err: ctx.Err(), Undone: "the command was not run"}
+		err = &command.InterruptedError{Err: ctx.Err(), Undone: "the command was not run"}
 	}
 	return err
 }

@@ -125,7 +125,7 @@ func (f *keysFlags) list(ctx context.Context, cmd *cobra.Command) error {
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return &command.Interruption{Err: ctx.Err(), Undone: "not all keys are listed"}
+		return &command.InterruptedError{Err: ctx.Err(), Undone: "not all keys are listed"}
 	case err == nil && len(unknown) > 0:
 		names := slices.Sorted(maps.Keys(unknown))
 		if more := len(names) - 3; more > 0 {

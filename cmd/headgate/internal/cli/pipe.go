@@ -169,7 +169,7 @@ func unpassed(err error, what string) error {
 		undone = "all that was read has been passed"
 	}
 	if errors.Is(err, context.Canceled) {
-		return &command.Interruption{Err: err, Undone: undone}
+		return &command.InterruptedError{Err: err, Undone: undone}
 	}
 	return fmt.Errorf("%w; %s", err, undone)
 }

@@ -32,14 +32,14 @@ type signalError struct{ signal os.Signal }
 func (e *signalError) Error() string { return "signal: " + e.signal.String() }
 func (*signalError) Unwrap() error   { return context.Canceled }
 
-// Interruption is an error of a command that was interrupted, and what it left undone.
-type Interruption struct {
+// InterruptedError is an error of a command that was interrupted, and what it left undone.
+type InterruptedError struct {
 	Err    error
 	Undone string
 }
 
-func (e *Interruption) Error() string { return "interrupted; " + e.Undone }
-func (e *Interruption) Unwrap() error { return e.Err }
+func (e *InterruptedError) Error() string { return "interrupted; " + e.Undone }
+func (e *InterruptedError) Unwrap() error { return e.Err }
 
 // usageError is an error in the command line.
 type usageError struct {
@@ -89,7 +89,7 @@ func exitBySignal(cause error) int {
 
 // errorLine returns what to print for err, or "": one line, or one for each error that err joins.
 func errorLine(code int, err error) string {
-	interrupted, _ := errors.AsType[*Interruption](err)
+	interrupted, _ := errors.AsType[*InterruptedError](err)
 	switch {
 	case code == ExitAllowed, errors.Is(err, ErrDenied):
 		return ""

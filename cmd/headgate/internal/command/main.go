@@ -30,7 +30,7 @@ func Run(
 	ctx context.Context, args []string, newRoot func(args []string) *cobra.Command,
 	stdin io.Reader, stdout, stderr io.Writer,
 ) int {
-	root := newRoot(args) //nolint:contextcheck // verbs get ctx from ExecuteContext
+	root := newRoot(args)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(output{stdout})

@@ -130,6 +130,7 @@ func unknownVerb(root *cobra.Command, args []string) error {
 		strings.Join(namesOf(root), ", "))
 }
 
+// NoArgs returns an error if there are arguments.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return Usagef(cmd, "unexpected argument %q; want flags only", args[0])
