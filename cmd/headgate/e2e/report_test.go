@@ -218,7 +218,7 @@ func TestReportsOfLittle(t *testing.T) {
 			"1/s denies 60% of the requests", "#keys .lead",
 			"1 key of 1 would have been denied at least once. A run is the time " +
 				"from the first to the last denial without an allowed request between them. The " +
-				"next request would have been allowed so much later.", 3,
+				"next request would have been allowed so much later.", 2,
 		},
 		{
 			"no denial", report.Build{Kind: report.KindReplay, Limits: limitsOf(t, "1000/s")},
@@ -230,7 +230,7 @@ func TestReportsOfLittle(t *testing.T) {
 				Kind: report.KindReplay, Limits: limitsOf(t, "5/s sliding-log", "9/m fixed-window"),
 			},
 			trafficLog(), "", "#needs .note",
-			"9/m fixed-window denies requests of 1 of 302 keys. It is not a token bucket, so it is not in this chart.", 3,
+			"9/m fixed-window denies requests of 1 of 302 keys. It is not a token bucket, so it is not in this chart.", 2,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
