@@ -355,12 +355,31 @@ def ask(client: headgate.Client, key: str, times: int) -> None:
         assert fresh and fresh.limit == "1000/d", (i, fresh)
 
 
+def ask_and_close(client: headgate.Client, key: str) -> None:
+    with client:
+        ask(client, key, 1)
+
+
 async def ask_async(client: headgate.AsyncClient, key: str) -> None:
     denied, fresh = await asyncio.gather(
         client.peek("login", key + ":exhausted"), client.peek("tokens", key + ":fresh")
     )
     assert not denied and denied.limit == "5/h", denied
     assert fresh and fresh.limit == "1000/d", fresh
+
+
+def fork(work: Callable[[], None]) -> int:
+    """Do work in a forked process, whose exit code is 0 if it succeeds."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        os._exit(code)
+    return child
 
 
 class Interrupted(BaseException):
@@ -395,29 +414,36 @@ class Sharing(unittest.TestCase):
     def test_forks(self) -> None:
         """As of Celery or gunicorn: workers are forked from a process that has connections."""
         self.assertEqual(self.threads(2, lambda: ask(self.limits, self.key, 5)), [])
-        children = []
         start, parent = os.pipe()
-        for _ in range(4):
-            child = os.fork()
-            if child == 0:
-                code = 1
-                try:
-                    os.close(parent)
-                    os.read(start, 1)
-                    ask(self.limits, self.key, 100)  # 800 calls in all of them
-                    code = 0
-                except BaseException:
-                    traceback.print_exc()
-                os._exit(code)
-            children.append(child)
+
+        def work() -> None:
+            os.close(parent)
+            os.read(start, 1)
+            ask(self.limits, self.key, 100)
+
+        children = [fork(work) for _ in range(4)]  # which ask 800 times
         os.close(start)
-        os.close(parent)  # the children start
+        os.close(parent)  # they start
         ask(self.limits, self.key, 100)
         self.assertEqual([os.waitpid(child, 0)[1] for child in children], [0] * 4)
 
+    def test_forked_event_loop(self) -> None:
+        loop, client = asyncio.new_event_loop(), headgate.AsyncClient(URL, "secret", TIMEOUT)
+
+        def work() -> None:
+            for _ in range(50):
+                loop.run_until_complete(ask_async(client, self.key))
+
+        work()
+        child = fork(work)
+        work()
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        loop.run_until_complete(client.close())
+        loop.close()
+
     def test_spawn(self) -> None:
         process = multiprocessing.get_context("spawn").Process(
-            target=ask, args=(self.limits, self.key, 1)
+            target=ask_and_close, args=(self.limits, self.key)
         )
         process.start()
         process.join()

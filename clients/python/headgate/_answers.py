@@ -89,6 +89,10 @@ class _Held:
         """Return the request at the end of the with statement."""
         raise NotImplementedError
 
+    def _undo(self) -> Request:
+        """Return the request that gives back what was not used."""
+        raise NotImplementedError
+
 
 @dataclasses.dataclass(kw_only=True)
 class _Reserved(Decision, _Held, Generic[Settling]):
@@ -111,7 +115,10 @@ class _Reserved(Decision, _Held, Generic[Settling]):
         return "commit", {"id": self.id, "cost": cost}, functools.partial(read, Settlement, {})
 
     def _end(self, failed: bool) -> Request | None:
-        return self._commit(0) if failed and not self._settled else None
+        return self._undo() if failed and not self._settled else None
+
+    def _undo(self) -> Request:
+        return self._commit(0)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -151,6 +158,9 @@ class _Permitted(_Held, Generic[Told]):
             return None  # the request may still arrive
         return self._release(self._after)
 
+    def _undo(self) -> Request:
+        return self._release(0)
+
 
 H = TypeVar("H", bound="With")
 A = TypeVar("A", bound="AsyncWith")
@@ -168,17 +178,17 @@ class With(_Held):
             while (left := self._start - time.monotonic()) > 0:
                 time.sleep(min(left, _MAX_SLEEP))
         except BaseException:  # such as KeyboardInterrupt
-            self._leave(True)
+            self._leave(self._undo(), Error)
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._leave(kind is not None)
+        if request := self._end(kind is not None):
+            self._leave(request, Error if kind else Unavailable)
 
-    def _leave(self, failed: bool) -> None:
-        if request := self._end(failed):
-            with suppress(Error if failed else Unavailable):
-                self._client._call(*request)
+    def _leave(self, request: Request, ignored: type[Error]) -> None:
+        with suppress(ignored):  # it stays charged, or expires
+            self._client._call(*request)
 
 
 class AsyncWith(_Held):
@@ -193,17 +203,20 @@ class AsyncWith(_Held):
             while (left := self._start - time.monotonic()) > 0:
                 await asyncio.sleep(min(left, _MAX_SLEEP))
         except BaseException:  # such as CancelledError
-            await asyncio.shield(self._client._start(self._leave(True)))
+            await self._finish(self._undo(), Error)
             raise
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        await asyncio.shield(self._client._start(self._leave(kind is not None)))
+        if request := self._end(kind is not None):
+            await self._finish(request, Error if kind else Unavailable)
 
-    async def _leave(self, failed: bool) -> None:
-        if request := self._end(failed):
-            with suppress(Error if failed else Unavailable):
-                await self._client._call(*request)
+    async def _finish(self, request: Request, ignored: type[Error]) -> None:
+        await asyncio.shield(self._client._start(self._leave(request, ignored)))
+
+    async def _leave(self, request: Request, ignored: type[Error]) -> None:
+        with suppress(ignored):
+            await self._client._call(*request)
 
 
 class Reservation(_Reserved[Settlement], With):
@@ -226,20 +239,23 @@ class AsyncPermit(_Permitted[Coroutine[Any, Any, bool]], AsyncWith):
     """Permit for asyncio."""
 
 
-def read(kind: type[T], more: dict[str, Any], body: dict[str, Any]) -> T:
+def read(kind: type[T], more: dict[str, Any], body: Any) -> T:
     """Read an answer. A number that is null or left out is never, or unlimited."""
+    if not isinstance(body, dict):
+        raise foreign()
     members = dict(more)
     for name, types, default in _members(cast(Any, kind)):
         value = body.get(name, default)
-        if types is list:
-            value = [read(Decision, {}, one) for one in value or ()]
         if not isinstance(value, types):
             raise foreign()
+        if types is list:
+            value = [read(Decision, {}, one) for one in value]
         members[name] = math.inf if value is None else value
     return kind(**members)
 
 
 def flag(name: str, body: dict[str, Any]) -> bool:
+    """Read the answer that is one flag."""
     if not isinstance(body.get(name), bool):
         raise foreign()
     return bool(body[name])
@@ -256,7 +272,13 @@ _TYPES = {"bool": bool, "str": str, "int": int, "float": (int, float, type(None)
 def _members(kind: Any) -> list[tuple[str, Any, Any]]:
     """Return the members of an answer: their names, types, and defaults."""
     return [
-        (f.name, _TYPES.get(str(f.type), list), None if f.default is MISSING else f.default)
+        (f.name, _TYPES.get(str(f.type), list), _default(f))
         for f in dataclasses.fields(kind)
         if not f.name.startswith("_")
     ]
+
+
+def _default(f: dataclasses.Field[Any]) -> Any:
+    if f.default_factory is not MISSING:
+        return f.default_factory()
+    return None if f.default is MISSING else f.default

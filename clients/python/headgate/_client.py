@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
-import json
-import math
 import os
-import ssl
 import time
-import urllib.parse
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 import anyio
 import httpcore2
-from httpcore2 import AsyncHTTPConnection
+from httpcore2 import AsyncHTTPConnection, HTTPConnection
 
 from ._answers import (
     AsyncPermit,
@@ -29,18 +23,11 @@ from ._answers import (
     Decisions,
     Permit,
     Reservation,
-    foreign,
-    read,
 )
+from ._core import Core, Reader, Reply, parse
 from ._deadline import Backend
-from ._errors import Error, Invalid, Unavailable
+from ._errors import Error, Unavailable
 
-# A connection that was idle for longer, or that the server has closed, is not used again. So a
-# request is sent once: nothing is charged twice.
-_MAX_IDLE = 20.0
-
-_MAX_TIMEOUT = 86400.0
-_MAX_AHEAD = 366 * 86400.0  # the longest max_wait that the server accepts
 _NO_ANSWER = (
     httpcore2.NetworkError,
     httpcore2.RemoteProtocolError,
@@ -48,244 +35,16 @@ _NO_ANSWER = (
     OSError,
 )
 
-One = TypeVar("One")
-All = TypeVar("All")
-Held = TypeVar("Held")
-Lent = TypeVar("Lent")
-Done = TypeVar("Done")
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound="Client")
 A = TypeVar("A", bound="AsyncClient")
 E = TypeVar("E", bound=AsyncWith)
-Reader = Callable[[dict[str, Any]], Any]
-Reply = tuple[int, list[tuple[bytes, bytes]], bytes]
 
 
-class _Core(Generic[One, All, Held, Lent, Done]):
-    """What both clients have in common: what they ask, and how they read answers."""
-
-    def __init__(
-        self,
-        url: str = "http://127.0.0.1:8080",
-        token: str | None = None,
-        timeout: float | None = 2.0,
-        *,
-        connections: int = 10,
-        context: ssl.SSLContext | None = None,
-    ) -> None:
-        """timeout limits a whole call, in seconds; context is for https.
-
-        At most that many connections are open at a time. Further calls wait for one.
-        """
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not url.isascii():
-            raise ValueError("url is %r; want http://HOST:PORT or https://HOST:PORT" % url)
-        if timeout is not None and not 0 < timeout <= _MAX_TIMEOUT:
-            raise ValueError(
-                "timeout is %r; want more than 0 and at most 86400 seconds, or None" % timeout
-            )
-        if connections < 1:
-            raise ValueError("connections is %r; want at least 1" % connections)
-        if token and not (token.isascii() and token.isprintable()):
-            raise ValueError("token has a character that no header field can have")
-        self._arguments = {
-            "url": url,
-            "token": token,
-            "timeout": timeout,
-            "connections": connections,
-            "context": context,
-        }
-        self._timeout, self._connections = timeout, connections
-        self._url = httpcore2.URL(url.rstrip("/") + "/v1/")
-        self._to: dict[str, Any] = {
-            "origin": self._url.origin,
-            "ssl_context": context,
-            "keepalive_expiry": _MAX_IDLE,
-        }
-        self._headers = {"Content-Type": "application/json"}
-        if token:
-            self._headers["Authorization"] = "Bearer " + token
-
-        self._open()
-
-    def __reduce__(self) -> Any:
-        return _unpickle, (type(self), self._arguments)
-
-    def take(
-        self,
-        rule: str | None = None,
-        key: str = "",
-        cost: int | None = None,
-        *,
-        limit: str | None = None,
-        max_wait: float = 0,
-        force: bool = False,
-        headroom: int | None = None,
-    ) -> One:
-        """Take cost tokens of key, under a rule of the server or an inline limit.
-
-        With max_wait, sleep answer.wait seconds before you use the grant. With headroom, it is
-        granted only if that many tokens are left afterwards. force charges what does not fit.
-        """
-        body = _target(rule, limit, key, cost=cost, headroom=headroom)
-        if max_wait:
-            body["max_wait"] = max_wait
-        if force:
-            body["force"] = True
-        return self._decision("take", body)
-
-    def take_all(self, requests: Iterable[dict[str, Any]]) -> All:
-        """Take all requests of a list, or none. Each is a dict with rule, key, cost, headroom."""
-        answer: All = self._call(
-            "take-all", {"requests": list(requests)}, functools.partial(read, Decisions, {})
-        )
-        return answer
-
-    def peek(
-        self,
-        rule: str | None = None,
-        key: str = "",
-        *,
-        limit: str | None = None,
-        headroom: int | None = None,
-    ) -> One:
-        """Report the state of key. Nothing is charged."""
-        return self._decision("peek", _target(rule, limit, key, headroom=headroom))
-
-    def refund(
-        self,
-        rule: str | None = None,
-        key: str = "",
-        cost: int | None = None,
-        *,
-        limit: str | None = None,
-    ) -> One:
-        """Return cost tokens to key."""
-        return self._decision("refund", _target(rule, limit, key, cost=cost))
-
-    def reserve(
-        self,
-        rule: str | None = None,
-        key: str = "",
-        cost: int | None = None,
-        *,
-        limit: str | None = None,
-        max_wait: float = 0,
-    ) -> Held:
-        """Reserve an estimated cost. Use it in a with statement, and commit the real cost.
-
-        The with statement waits at most max_wait seconds until the start of the reservation.
-        """
-        body = _target(rule, limit, key, cost=cost)
-        if max_wait:
-            body["max_wait"] = min(max_wait, _MAX_AHEAD)
-        held: Held = self._hold("reserve", body)
-        return held
-
-    def acquire(
-        self,
-        rule: str,
-        key: str = "",
-        *,
-        ttl: float = 60,
-        after: float = 0,
-        headroom: int | None = None,
-    ) -> Lent:
-        """Acquire a permit, if headroom permits are free afterwards. Use it in a with statement.
-
-        For an API that counts requests as they arrive, after is the period of its limit.
-        """
-        body = _target(rule, None, key, headroom=headroom, ttl=ttl)
-        lent: Lent = self._hold("acquire", body, _after=after)
-        return lent
-
-    def wait(
-        self,
-        rule: str | None = None,
-        key: str = "",
-        cost: int | None = None,
-        *,
-        limit: str | None = None,
-        timeout: float = math.inf,
-    ) -> One:
-        """Take cost tokens, and sleep until they may be used. Raise Denied if that is not before
-        timeout. What interrupts the sleep gives the tokens back, unless others come after it."""
-        if not timeout >= 0:
-            raise ValueError("timeout is %r; want 0 or more seconds" % timeout)
-        answer: One = self._enter(self.reserve(rule, key, cost, limit=limit, max_wait=timeout))
-        return answer
-
-    def reset(self, rule: str, key: str) -> Done:
-        """Reset key to its initial state under a rule."""
-        path = "keys/%s/%s" % (urllib.parse.quote(rule, ""), urllib.parse.quote(key, ""))
-        done: Done = self._call(path, None, _nothing)
-        return done
-
-    def limit(
-        self,
-        rule: str | None = None,
-        key: str | Callable[..., str] = "",
-        cost: int | None = None,
-        *,
-        limit: str | None = None,
-        timeout: float = 0,
-    ) -> Callable[[F], F]:
-        """Decorate a function: each call of it waits at most timeout seconds for cost tokens, or
-        raises Denied. key is a text, or a function of the arguments that returns it."""
-
-        def wait(*args: Any, **kwargs: Any) -> Any:
-            of = key if isinstance(key, str) else key(*args, **kwargs)
-            return self.wait(rule, of, cost, limit=limit, timeout=timeout)
-
-        def decorate(function: F) -> F:
-            if inspect.iscoroutinefunction(function) != isinstance(self, AsyncClient):
-                raise TypeError("%r: want AsyncClient for async functions only" % function)
-            waiting: F = self._waiting(wait, function)
-            functools.update_wrapper(waiting, function)
-            return waiting
-
-        return decorate
-
-    def _open(self) -> None:
-        """Begin without connections."""
-        raise NotImplementedError
-
-    def _waiting(self, wait: Callable[..., Any], function: Callable[..., Any]) -> Any:
-        """Return function, which waits before."""
-        raise NotImplementedError
-
-    def _decision(self, path: str, body: dict[str, Any]) -> One:
-        answer: One = self._call(path, body, functools.partial(read, Decision, {}))
-        return answer
-
-    def _call(self, path: str, body: dict[str, Any] | None, reader: Reader) -> Any:
-        """Send a request, a DELETE if it has no body, and read its answer."""
-        raise NotImplementedError
-
-    def _hold(self, path: str, body: dict[str, Any], **more: Any) -> Any:
-        """Reserve or acquire what a with statement holds."""
-        raise NotImplementedError
-
-    def _enter(self, held: Any) -> Any:
-        """Enter the with statement of a reservation, and leave it."""
-        raise NotImplementedError
-
-    def _request(self, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
-        """Return the arguments of an HTTP request."""
-        to = self._url
-        return {
-            "method": "DELETE" if body is None else "POST",
-            "url": httpcore2.URL(
-                scheme=to.scheme, host=to.host, port=to.port, target=to.target + path.encode()
-            ),
-            "headers": self._headers,
-            "content": None if body is None else json.dumps(body).encode(),
-        }
-
-
-class Client(_Core[Decision, Decisions, Reservation, Permit, None]):
+class Client(Core[Decision, Decisions, Reservation, Permit, None]):
     """Client of one server. Threads, greenlets and forked processes may share it."""
+
+    _reservation, _permit = Reservation, Permit
 
     def __enter__(self: C) -> C:
         return self
@@ -301,7 +60,7 @@ class Client(_Core[Decision, Decisions, Reservation, Permit, None]):
 
     def _open(self) -> None:
         self._pid = os.getpid()
-        self._idle: deque[httpcore2.HTTPConnection] = deque()  # the one that was used last, last
+        self._idle: deque[HTTPConnection] = deque()  # the one that was used last, last
         self._turns: SimpleQueue[None] = SimpleQueue()
         for _ in range(self._connections):
             self._turns.put(None)
@@ -314,21 +73,21 @@ class Client(_Core[Decision, Decisions, Reservation, Permit, None]):
         return waiting
 
     def _call(self, path: str, body: dict[str, Any] | None, reader: Reader) -> Any:
-        return reader(_body(*self._exchange(path, body)))
+        return reader(parse(*self._exchange(path, body)))
 
-    def _hold(self, path: str, body: dict[str, Any], **more: Any) -> Any:
-        kind = Reservation if path == "reserve" else Permit
-        return self._call(path, body, functools.partial(read, kind, {"_client": self, **more}))
+    def _hold(self, path: str, body: dict[str, Any], reader: Reader) -> Any:
+        return self._call(path, body, reader)
 
     def _enter(self, held: Reservation) -> Decision:
         with held:
             return held
 
     def _exchange(self, path: str, body: dict[str, Any] | None) -> Reply:
+        request = self._request(path, body)
         try:
             if self._pid != os.getpid():  # after a fork, the connections are of the parent
                 self._renew()
-            return self._send(**self._request(path, body))
+            return self._send(**request)
         except _NO_ANSWER as error:
             raise _unanswered(error) from error
         except BaseException:  # such as KeyboardInterrupt, at any line
@@ -346,7 +105,7 @@ class Client(_Core[Decision, Decisions, Reservation, Permit, None]):
         try:
             turns.get(timeout=self._timeout)
         except Empty:
-            raise TimeoutError("all %d connections are in use" % self._connections) from None
+            raise TimeoutError from None  # all connections are in use
         try:
             connection = self._connect(idle)
             response = connection.request(**request, extensions={"timeout": times})
@@ -356,16 +115,16 @@ class Client(_Core[Decision, Decisions, Reservation, Permit, None]):
             turns.put(None)
         return response.status, response.headers, response.content
 
-    def _connect(self, idle: deque[httpcore2.HTTPConnection]) -> httpcore2.HTTPConnection:
+    def _connect(self, idle: deque[HTTPConnection]) -> HTTPConnection:
         with suppress(IndexError):
             while (connection := idle.pop()).has_expired():
                 connection.close()
             return connection
-        return httpcore2.HTTPConnection(**self._to, network_backend=Backend())
+        return HTTPConnection(**self._to, network_backend=Backend())
 
 
 class AsyncClient(
-    _Core[
+    Core[
         Coroutine[Any, Any, Decision],
         Coroutine[Any, Any, Decisions],
         "Entry[AsyncReservation]",
@@ -375,6 +134,8 @@ class AsyncClient(
 ):
     """Client for asyncio. Tasks may share it, and each event loop has connections of its own."""
 
+    _reservation, _permit = AsyncReservation, AsyncPermit
+
     async def __aenter__(self: A) -> A:
         return self
 
@@ -383,7 +144,7 @@ class AsyncClient(
 
     async def close(self) -> None:
         """Close the connections of this event loop. A later call opens a new one."""
-        _, idle = self._pools.pop(asyncio.get_running_loop(), (None, ()))
+        _, idle = self._pools.pop((os.getpid(), asyncio.get_running_loop()), (None, ()))
         for connection in idle:
             await connection.aclose()
 
@@ -399,11 +160,9 @@ class AsyncClient(
         return waiting
 
     async def _call(self, path: str, body: dict[str, Any] | None, reader: Reader) -> Any:
-        return reader(_body(*await self._exchange(path, body)))
+        return reader(parse(*await self._exchange(path, body)))
 
-    def _hold(self, path: str, body: dict[str, Any], **more: Any) -> Any:
-        kind = AsyncReservation if path == "reserve" else AsyncPermit
-        reader = functools.partial(read, kind, {"_client": self, **more})
+    def _hold(self, path: str, body: dict[str, Any], reader: Reader) -> Any:
         return Entry(self, path, body, reader)
 
     async def _enter(self, held: Entry[AsyncReservation]) -> Decision:
@@ -411,12 +170,12 @@ class AsyncClient(
             return entered
 
     async def _exchange(self, path: str, body: dict[str, Any] | None) -> Reply:
-        loop = asyncio.get_running_loop()
-        if loop not in self._pools:
-            for ended in [old for old in self._pools if old.is_closed()]:
+        here = os.getpid(), asyncio.get_running_loop()
+        if here not in self._pools:
+            for ended in [there for there in self._pools if there[1].is_closed()]:
                 del self._pools[ended]
-            self._pools[loop] = anyio.CapacityLimiter(self._connections), deque()
-        turns, idle = self._pools[loop]
+            self._pools[here] = anyio.CapacityLimiter(self._connections), deque()
+        turns, idle = self._pools[here]
         try:
             with anyio.fail_after(self._timeout):
                 async with turns:
@@ -474,41 +233,10 @@ async def _give_back(asked: asyncio.Future[E]) -> None:
     with suppress(Error):
         held = await asked
         if held.allowed:
-            await held._leave(True)
-
-
-def _unpickle(kind: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    return kind(**arguments)
-
-
-def _target(rule: str | None, limit: str | None, key: str, **more: Any) -> dict[str, Any]:
-    named = dict(more, rule=rule, limit=limit)  # the server refuses both, and none
-    return {"key": key, **{name: value for name, value in named.items() if value is not None}}
+            await held._leave(held._undo(), Error)
 
 
 def _unanswered(error: Exception) -> Unavailable:
-    return Unavailable("headgate: no answer: " + (str(error) or type(error).__name__))
-
-
-def _nothing(body: dict[str, Any]) -> None:
-    if body:
-        raise foreign()
-
-
-def _body(status: int, headers: list[tuple[bytes, bytes]], content: bytes) -> dict[str, Any]:
-    """Return the JSON object of an answer, empty for status 204, or raise its problem."""
-    if status == 204:
-        return {}
-    try:
-        body = json.loads(content)
-    except (ValueError, RecursionError):
-        body = None
-    if not isinstance(body, dict) or not body:
-        raise foreign(status)
-    if status == 200:
-        return body
-    kinds = [value for name, value in headers if name.lower() == b"content-type"]
-    if kinds != [b"application/problem+json"]:  # another program, such as a gateway
-        raise foreign(status)
-    error = Invalid if 400 <= status < 500 and status != 429 else Unavailable
-    raise error("headgate: " + str(body.get("detail")), status, body.get("field"))
+    late = isinstance(error, (TimeoutError, httpcore2.TimeoutException))
+    why = "not within the timeout" if late else str(error) or type(error).__name__
+    return Unavailable("headgate: no answer: " + why)

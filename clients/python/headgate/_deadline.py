@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import time
+from contextlib import suppress
 from typing import Any
 
 import httpcore2
@@ -28,14 +29,19 @@ class Backend(httpcore2.SyncBackend):
 
 
 class _Stream(httpcore2.NetworkStream):
+    """A socket that sends the head and the body of a request together."""
+
     def __init__(self, stream: httpcore2.NetworkStream) -> None:
-        self._stream = stream
+        self._stream, self._unsent = stream, b""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        unsent, self._unsent = self._unsent, b""
+        with suppress(httpcore2.WriteError):  # there may be an answer nevertheless
+            self._stream.write(unsent, _left(timeout))
         return self._stream.read(max_bytes, _left(timeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, _left(timeout))
+        self._unsent += buffer
 
     def close(self) -> None:
         self._stream.close()

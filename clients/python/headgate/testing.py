@@ -6,7 +6,8 @@ import json
 import math
 from typing import Any
 
-from ._client import AsyncClient, Client, Reply
+from ._client import AsyncClient, Client
+from ._core import Reply
 
 Step = bool | float | Exception
 
