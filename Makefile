@@ -84,7 +84,7 @@ sdks: ## Call model APIs through the proxy with the SDKs of their vendors, which
 	@go test -count=1 -tags gateways -run '^TestVendors' $(TESTFLAGS) ./e2e/gateways
 
 .PHONY: clients
-clients: ## Test Python and Node straight on Redis, their types and packages, which pip and npm install
+clients: ## Test the packages for Python and Node, and their types, with what pip and npm install
 	@scripts/deps redis clients
 	@go test -count=1 -tags clients $(TESTFLAGS) ./e2e/clients
 

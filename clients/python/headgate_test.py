@@ -529,10 +529,12 @@ class Sharing(unittest.TestCase):
 
     def test_event_loops(self) -> None:
         client = headgate.AsyncClient(URL, "secret", TIMEOUT)
+        with self.assertRaisesRegex(TypeError, "await"):
+            bool(client.acquire("exports", self.key))
 
         async def run() -> None:
             await ask_async(client, self.key)
-            self.assertEqual(len(client._pools), 1)
+            self.assertEqual(len(client._pools), 1)  # none of a loop that has ended
             await client.close()
 
         self.assertEqual(self.threads(1, lambda: asyncio.run(run())), [])

@@ -172,8 +172,9 @@ class AsyncClient(
     async def _exchange(self, path: str, body: dict[str, Any] | None) -> Reply:
         here = os.getpid(), asyncio.get_running_loop()
         if here not in self._pools:
-            for ended in [there for there in self._pools if there[1].is_closed()]:
-                del self._pools[ended]
+            for there in list(self._pools):
+                if there[1].is_closed():
+                    self._pools.pop(there, None)
             self._pools[here] = anyio.CapacityLimiter(self._connections), deque()
         turns, idle = self._pools[here]
         try:
@@ -209,6 +210,9 @@ class Entry(Generic[E]):
         self, client: AsyncClient, path: str, body: dict[str, Any], reader: Reader
     ) -> None:
         self._client, self._request = client, (path, body, reader)
+
+    def __bool__(self) -> bool:
+        raise TypeError("await the call, or use async with")
 
     def __await__(self) -> Generator[Any, Any, E]:
         return self._answer().__await__()
