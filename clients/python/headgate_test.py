@@ -505,6 +505,7 @@ class Sharing(unittest.TestCase):
                     await asyncio.gather(*tasks[:2], return_exceptions=True)
                     await tasks[2]
                 await asyncio.gather(*(ask_async(client, self.key) for _ in range(50)))
+                self.assertLessEqual(len(next(iter(client._pools.values()))[1]), 2)
 
         asyncio.run(run())
 

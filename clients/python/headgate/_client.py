@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Coroutine, Generator
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
@@ -65,18 +65,8 @@ class Client(Core[Decision, Decisions, Reservation, Permit, None]):
         for _ in range(self._connections):
             self._turns.put(None)
 
-    def _waiting(self, wait: Callable[..., Any], function: Callable[..., Any]) -> Any:
-        def waiting(*args: Any, **kwargs: Any) -> Any:
-            wait(*args, **kwargs)
-            return function(*args, **kwargs)
-
-        return waiting
-
     def _call(self, path: str, body: dict[str, Any] | None, reader: Reader) -> Any:
         return reader(parse(*self._exchange(path, body)))
-
-    def _hold(self, path: str, body: dict[str, Any], reader: Reader) -> Any:
-        return self._call(path, body, reader)
 
     def _enter(self, held: Reservation) -> Decision:
         with held:
@@ -151,13 +141,6 @@ class AsyncClient(
     def _open(self) -> None:
         self._pools: dict[Any, tuple[anyio.CapacityLimiter, deque[AsyncHTTPConnection]]] = {}
         self._tasks: set[asyncio.Future[Any]] = set()
-
-    def _waiting(self, wait: Callable[..., Any], function: Callable[..., Any]) -> Any:
-        async def waiting(*args: Any, **kwargs: Any) -> Any:
-            await wait(*args, **kwargs)
-            return await function(*args, **kwargs)
-
-        return waiting
 
     async def _call(self, path: str, body: dict[str, Any] | None, reader: Reader) -> Any:
         return reader(parse(*await self._exchange(path, body)))

@@ -9,7 +9,7 @@ import math
 import ssl
 import urllib.parse
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import httpcore2
 
@@ -63,20 +63,14 @@ class Core(Generic[One, All, Held, Lent, Done]):
             raise ValueError("connections is %r; want at least 1" % connections)
         if token and not (token.isascii() and token.isprintable()):
             raise ValueError("token has a character that no header field can have")
-        self._arguments = {
-            "url": url,
-            "token": token,
-            "timeout": timeout,
-            "connections": connections,
-            "context": context,
-        }
+        self._arguments: dict[str, Any] = dict(
+            url=url, token=token, timeout=timeout, connections=connections, context=context
+        )
         self._timeout, self._connections = timeout, connections
         self._url = httpcore2.URL(url.rstrip("/") + "/v1/")
-        self._to: dict[str, Any] = {
-            "origin": self._url.origin,
-            "ssl_context": context,
-            "keepalive_expiry": _MAX_IDLE,
-        }
+        self._to: dict[str, Any] = dict(
+            origin=self._url.origin, ssl_context=context, keepalive_expiry=_MAX_IDLE
+        )
         self._headers = {
             "Host": parts.netloc.rpartition("@")[2],
             "Content-Type": "application/json",
@@ -86,7 +80,7 @@ class Core(Generic[One, All, Held, Lent, Done]):
         self._open()
 
     def __reduce__(self) -> Any:
-        return _unpickle, (type(self), self._arguments)
+        return functools.partial(type(self), **self._arguments), ()
 
     def take(
         self,
@@ -215,20 +209,25 @@ class Core(Generic[One, All, Held, Lent, Done]):
             return self.wait(rule, of, cost, limit=limit, timeout=timeout)
 
         def decorate(function: F) -> F:
-            if inspect.iscoroutinefunction(function) != inspect.iscoroutinefunction(self._call):
+            def waiting(*args: Any, **kwargs: Any) -> Any:
+                wait(*args, **kwargs)
+                return function(*args, **kwargs)
+
+            async def waiting_async(*args: Any, **kwargs: Any) -> Any:
+                await wait(*args, **kwargs)
+                return await function(*args, **kwargs)
+
+            is_async = inspect.iscoroutinefunction(function)
+            if is_async != inspect.iscoroutinefunction(self._call):
                 raise TypeError("%r: want AsyncClient for async functions only" % function)
-            waiting: F = self._waiting(wait, function)
-            functools.update_wrapper(waiting, function)
-            return waiting
+            decorated: Any = waiting_async if is_async else waiting
+            functools.update_wrapper(decorated, function)
+            return cast(F, decorated)
 
         return decorate
 
     def _open(self) -> None:
         """Begin without connections."""
-        raise NotImplementedError
-
-    def _waiting(self, wait: Callable[..., Any], function: Callable[..., Any]) -> Any:
-        """Return function, which waits before."""
         raise NotImplementedError
 
     def _decision(self, path: str, body: dict[str, Any]) -> One:
@@ -244,7 +243,7 @@ class Core(Generic[One, All, Held, Lent, Done]):
 
     def _hold(self, path: str, body: dict[str, Any], reader: Reader) -> Any:
         """Reserve or acquire what a with statement holds."""
-        raise NotImplementedError
+        return self._call(path, body, reader)
 
     def _enter(self, held: Any) -> Any:
         """Enter the with statement of a reservation, and leave it."""
@@ -261,10 +260,6 @@ class Core(Generic[One, All, Held, Lent, Done]):
             "headers": self._headers,
             "content": None if body is None else json.dumps(body).encode(),
         }
-
-
-def _unpickle(kind: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    return kind(**arguments)
 
 
 def _target(rule: str | None, limit: str | None, key: str, **more: Any) -> dict[str, Any]:
