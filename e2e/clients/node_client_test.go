@@ -6,6 +6,6 @@ import "testing"
 
 // The middleware for the frameworks of Node works with the real server.
 func TestNodeMiddleware(t *testing.T) {
-	url := serveRules(t, t.TempDir(), "rules: [{name: login, key: ip, limits: 5/h}]")
+	url := startServer(t, "rules: [{name: login, key: ip, limits: 5/h}]")
 	run(t, node, []string{"HEADGATE_URL=" + url}, "node", "--test", "middleware.test.mjs")
 }

@@ -6,13 +6,11 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 const described = `
@@ -42,7 +40,7 @@ var known = strings.NewReplacer(
 func TestOpenAPI(t *testing.T) {
 	const minimum = 2000
 	dir := t.TempDir()
-	base := serveRules(t, dir, described)
+	base := startServer(t, described)
 	response, err := http.Get(base + "/v1/openapi.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -75,36 +73,4 @@ func TestOpenAPI(t *testing.T) {
 			t.Errorf("%d cases; want at least %d", n, minimum)
 		}
 	}
-}
-
-// serveRules starts a server with rules and its files in dir, and returns its URL.
-func serveRules(t *testing.T, dir, rules string) string {
-	t.Helper()
-	run(t, "../..", nil, "go", "build", "-o", dir+"/headgate", "./cmd/headgate")
-	if err := os.WriteFile(dir+"/rules.yaml", []byte(rules), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	log, err := os.Create(dir + "/log")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	server := exec.CommandContext(t.Context(), dir+"/headgate", "serve", "--config",
-		dir+"/rules.yaml", "--http", "127.0.0.1:0", "--grpc", "off", "--debug", "off")
-	server.Stderr = log
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = server.Process.Kill()
-		_ = server.Wait()
-	})
-	listens := regexp.MustCompile(`127\.0\.0\.1:[1-9]\d*`)
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if text, _ := os.ReadFile(dir + "/log"); listens.Match(text) {
-			return "http://" + string(listens.Find(text))
-		}
-	}
-	t.Fatal("the server does not start")
-	return ""
 }
