@@ -29,7 +29,8 @@ func built(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "headgate")
-	build := exec.CommandContext(context.Background(), "go", "build", "-o", program, "./cmd/headgate")
+	args := []string{"build", "-o", program, "./cmd/headgate"}
+	build := exec.CommandContext(context.Background(), "go", args...)
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v: %v\n%s", build, err, out)
