@@ -31,6 +31,9 @@ const (
 	Ban   = "ban"   // denies a key
 	Lift  = "lift"  // deletes a raise or a ban
 	Mode  = "mode"  // switches the mode of a rule
+
+	// Restore puts back what the store has lost. Only [Executor.PutBack] does it.
+	Restore = "restore"
 )
 
 // ModeOfFile is the mode of an order that ends the switch of a rule.

@@ -53,6 +53,35 @@ func TestFleet(t *testing.T) {
 	c.undo(shadow)
 }
 
+// TestPutBack: what Redis has lost is put back by another instance, which lists that. It is no action
+// to undo, and there is nothing to put back after it.
+func TestPutBack(t *testing.T) {
+	server := redistest.Start(t)
+	a, b := newInstance(t, open(t, server)), newInstance(t, open(t, server))
+	a.do(Order{Kind: Ban, Rule: "login", Key: ip, For: time.Hour})
+	b.eventually("login", ip, "ban")
+	if _, err := server.Do(t.Context(), "FLUSHALL"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.table.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	done, err := b.PutBack(t.Context(), "Bob")
+	if err != nil || done.Note != "bans: 1, limits of keys: 0, modes: 0" || done.Undoable {
+		t.Fatalf("put back: %+v, %v", done, err)
+	}
+	a.eventually("login", ip, "ban")
+	if list, err := a.List(t.Context()); err != nil || len(list) != 1 || list[0].By != "Bob" || list[0].Ended != nil {
+		t.Errorf("the list is %+v, %v", list, err)
+	}
+	if _, err := a.Undo(t.Context(), done.ID, "x"); err == nil || err.Error() != "a restore cannot be undone" {
+		t.Errorf("undo: %v", err)
+	}
+	if _, err := b.PutBack(t.Context(), "Bob"); err == nil || !strings.Contains(err.Error(), "nothing is lost") {
+		t.Errorf("again: %v", err)
+	}
+}
+
 // TestRace: of instances that act and undo at the same time, each action is done once or refused, and
 // what is listed as not undone is in force.
 func TestRace(t *testing.T) {

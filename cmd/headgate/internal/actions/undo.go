@@ -53,8 +53,8 @@ var errUndone = conflict("the action was already undone")
 // mayUndo returns an error if r cannot be undone, or if what it did was changed since.
 func (x *Executor) mayUndo(r *record) error {
 	switch {
-	case r.Kind == Reset:
-		return refused("a reset cannot be undone")
+	case r.Kind == Reset || r.Kind == Restore:
+		return refused("a %s cannot be undone", r.Kind)
 	case r.Undone != nil:
 		return errUndone
 	case x.o.Overrides.Stored(r.name()) != overrides.Live(r.To):

@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/actions"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
+	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/internal/problem"
 )
 
@@ -23,7 +24,14 @@ type actionList struct {
 	mu   sync.Mutex
 	at   time.Time // zero: read again
 	acts []actions.Action
+	lost lostView
 	err  error
+}
+
+// lostView counts the overrides and modes that the store has lost, and when.
+type lostView struct {
+	At    int64          `json:"at"` // milliseconds since 1970
+	Count map[string]int `json:"count"`
 }
 
 // How long a list of actions serves other requests, and how long its reading may take.
@@ -34,19 +42,19 @@ const (
 
 // serveActs lists the actions, the newest first.
 func (h *Handler) serveActs(w http.ResponseWriter, r *http.Request) error {
-	acts, err := h.listActions(r.Context())
+	acts, lost, err := h.listActions(r.Context())
 	if err != nil {
 		return err
 	}
-	return httpapi.Reply(w, map[string]any{"acts": acts})
+	return httpapi.Reply(w, map[string]any{"acts": acts, "lost": lost})
 }
 
-func (h *Handler) listActions(ctx context.Context) ([]actions.Action, error) {
+func (h *Handler) listActions(ctx context.Context) ([]actions.Action, lostView, error) {
 	l := &h.actions
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.at) < listTTL {
-		return l.acts, l.err
+		return l.acts, l.lost, l.err
 	}
 	// Others wait for it, too: the client that began may leave.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listTimeout)
@@ -55,8 +63,13 @@ func (h *Handler) listActions(ctx context.Context) ([]actions.Action, error) {
 	for i := range l.acts {
 		h.maskNotes(&l.acts[i])
 	}
+	if l.err == nil {
+		var lost overrides.Lost
+		lost, l.err = h.options.Overrides.Lost(ctx)
+		l.lost = lostView{lost.At.UnixMilli(), lost.Count()}
+	}
 	l.at = time.Now()
-	return l.acts, l.err
+	return l.acts, l.lost, l.err
 }
 
 // acted logs what an operator has done, and lets the list be read again.
@@ -169,6 +182,23 @@ func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request) error {
 	h.acted(undone)
 	h.maskNotes(&undone)
 	return httpapi.Reply(w, undone)
+}
+
+// servePutBack puts back what the store has lost.
+func (h *Handler) servePutBack(w http.ResponseWriter, r *http.Request) error {
+	var by string
+	field := jsonbody.Nullable(jsonbody.Text("by", &by, httpapi.MaxBy))
+	if err := jsonbody.Read(w, r, httpapi.MaxBody, field); err != nil {
+		return err
+	}
+	done, err := h.executor.PutBack(r.Context(), h.by(r, by))
+	if done.ID != "" {
+		h.acted(done)
+	}
+	if err != nil {
+		return problemOf(err)
+	}
+	return httpapi.Reply(w, done)
 }
 
 // by returns the author of r: the name that an operator typed, the token, and the address.

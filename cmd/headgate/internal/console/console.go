@@ -124,6 +124,7 @@ func (h *Handler) routes() {
 	h.get("acts", h.serveActs)
 	h.post("acts", h.serveAct)
 	h.post("acts/{id}/undo", h.serveUndo)
+	h.post("lost", h.servePutBack)
 }
 
 // get serves what needs the right to read at api/path.

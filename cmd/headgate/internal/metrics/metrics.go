@@ -31,6 +31,7 @@ type Metrics struct {
 	switched  *prometheus.GaugeVec // by rule
 	limits    *prometheus.GaugeVec // by rule and limit
 	panics    *prometheus.CounterVec
+	lost      *prometheus.CounterVec // by kind
 }
 
 // The buckets of decisions: a decision in memory takes a microsecond, one in Redis up to 1 ms.
@@ -65,6 +66,9 @@ func New(version string, extra map[string]string) *Metrics {
 		"What a limit of a rule holds at most, by its text, without overrides.", "rule", "limit")
 	m.panics = m.counter("headgate_panics_total",
 		"Panics that the server recovered from, by the part that failed.", "part")
+	m.lost = m.counter("headgate_overrides_lost_total",
+		"Overrides and modes in force that the store lost, by the kind of headgate_overrides.", "kind")
+	m.Lost(map[string]int{"limits": 0, "ban": 0, "mode": 0})
 	m.gauge("headgate_build_info", "1 for the version of the program.", "version").
 		WithLabelValues(version).Set(1)
 	m.loads.WithLabelValues("success")
@@ -144,6 +148,13 @@ func (m *Metrics) Loaded(hash string, at time.Time, err error) {
 	m.loadedAt.Set(float64(at.Unix()))
 	m.config.Reset()
 	m.config.WithLabelValues(hash).Set(1)
+}
+
+// Lost counts overrides that the store has lost, by their kind.
+func (m *Metrics) Lost(n map[string]int) {
+	for kind, n := range n {
+		m.lost.WithLabelValues(kind).Add(float64(n))
+	}
 }
 
 // Panicked counts a panic in a part of the server: a listener or a task.

@@ -27,15 +27,26 @@ type field struct {
 	kind  string    // of [Table.Count]; empty: it does not count
 }
 
-// inForceAt counts the entries that have not ended by a time, except those named in others.
-func (l *loaded) inForceAt(by time.Time, others map[string]string) map[string]int {
+// inForceAt returns the entries that have not ended by a time, except those named in others.
+func (l *loaded) inForceAt(by time.Time, others map[string]string) map[string]field {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := map[string]int{"limits": 0, "ban": 0, "mode": 0}
+	found := map[string]field{}
 	for name, f := range l.fields {
-		if f.kind != "" && (f.end.IsZero() || by.Before(f.end)) && others[name] == "" {
-			n[f.kind]++
+		if f.kind != "" && f.isLive(by) && others[name] == "" {
+			found[name] = f
 		}
+	}
+	return found
+}
+
+func (f field) isLive(at time.Time) bool { return f.end.IsZero() || at.Before(f.end) }
+
+// countKinds counts entries by their kind.
+func countKinds(fields map[string]field) map[string]int {
+	n := map[string]int{"limits": 0, "ban": 0, "mode": 0}
+	for _, f := range fields {
+		n[f.kind]++
 	}
 	return n
 }

@@ -63,3 +63,8 @@ func (m *memory) isFull(most int) bool {
 	}
 	return n >= most
 }
+
+// keepLost does nothing: this process loses nothing while it runs.
+func (m *memory) keepLost(context.Context, Lost) error { return nil }
+
+func (m *memory) lost(context.Context) (Lost, error) { return Lost{}, nil }

@@ -45,6 +45,10 @@ type keeper interface {
 
 	// change applies c as one step.
 	change(ctx context.Context, c change) (outcome, error)
+
+	// keepLost keeps entries that were lost, for all instances; none forgets them. lost returns them.
+	keepLost(ctx context.Context, l Lost) error
+	lost(ctx context.Context) (Lost, error)
 }
 
 // news are the new values of fields; an empty value deletes the field.
@@ -119,7 +123,7 @@ func (t *Table) List() (file, put []rules.Override) {
 }
 
 // Count counts what was put and is in force by its kind: limits, ban or mode.
-func (t *Table) Count() map[string]int { return t.loaded.inForceAt(time.Now(), nil) }
+func (t *Table) Count() map[string]int { return countKinds(t.loaded.inForceAt(time.Now(), nil)) }
 
 // Put keeps o instead of the override of the same rule and key. The limits of o get the names of
 // the rule. It returns a headgate.InvalidError if o or one more override is not accepted.

@@ -225,7 +225,7 @@ func TestInvalid(t *testing.T) {
 }
 
 func TestKeeperFails(t *testing.T) {
-	table := newTable(failing{})
+	table := newTable(failing{NewMemory().keeper})
 	ban := encode(rules.Override{Rule: "login", Key: "k", Ban: true})
 	table.loaded.apply(news{fields: map[string]string{KeyName("login", "k"): ban}}, table.report)
 	if err := table.Refresh(t.Context()); !errors.Is(err, errDown) {
@@ -241,7 +241,7 @@ func TestKeeperFails(t *testing.T) {
 
 var errDown = errors.New("down")
 
-type failing struct{}
+type failing struct{ keeper }
 
 func (failing) news(context.Context, string, Also) (news, error) { return news{}, errDown }
 func (failing) change(context.Context, change) (outcome, error)  { return unchanged, errDown }

@@ -6,6 +6,8 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/seal"
 	"github.com/headgate/headgate/internal/redisscript"
@@ -19,9 +21,13 @@ var changeText string
 //go:embed news.lua
 var newsText string
 
+//go:embed lost.lua
+var lostText string
+
 var (
 	changeScript = redisscript.New(changeText) // never sent twice: the first may have changed it
 	newsScript   = redisscript.New(newsText)
+	lostScript   = redisscript.New(lostText)
 )
 
 // NewRedis returns a table that is kept in the Redis of store, and shared by all instances with
@@ -32,7 +38,7 @@ func NewRedis(store *redisstore.Store, box *seal.Box, report func(error)) *Table
 	hash := store.Prefix() + "{@overrides}:@" + box.Mark()
 	t := newTable(&redisKeeper{
 		client: store.Client(), keys: []string{hash + "hash", hash + "version", hash + "changes"},
-		sealed: newSealedFields(store, box),
+		lostKey: hash + "lost", sealed: newSealedFields(store, box),
 	})
 	if report != nil {
 		t.report = report
@@ -42,9 +48,10 @@ func NewRedis(store *redisstore.Store, box *seal.Box, report func(error)) *Table
 
 // redisKeeper keeps overrides in a hash, beside its version and the names of what changed last.
 type redisKeeper struct {
-	client redis.UniversalClient
-	keys   []string // the hash, the version, the names
-	sealed *sealedFields
+	client  redis.UniversalClient
+	keys    []string // the hash, the version, the names
+	lostKey string   // a hash of lost entries
+	sealed  *sealedFields
 }
 
 func (k *redisKeeper) news(ctx context.Context, known string, also Also) (n news, err error) {
@@ -101,4 +108,34 @@ func (k *redisKeeper) change(ctx context.Context, c change) (outcome, error) {
 		return unchanged, fmt.Errorf("the script returned %d numbers; want 1", len(numbers))
 	}
 	return outcome(numbers[0]), nil
+}
+
+// lostAt is the field with the time of the last loss. No entry has such a name.
+const lostAt = "@at"
+
+func (k *redisKeeper) keepLost(ctx context.Context, l Lost) error {
+	if len(l.Values) == 0 {
+		return k.client.Del(ctx, k.lostKey).Err()
+	}
+	args := []any{lostFor.Milliseconds(), lostAt, l.At.UnixMilli()}
+	for name, value := range l.Values {
+		args = append(args, k.sealed.name(name), k.sealed.value(value))
+	}
+	_, err := lostScript.Run(ctx, k.client, []string{k.lostKey}, args)
+	return err
+}
+
+func (k *redisKeeper) lost(ctx context.Context) (l Lost, err error) {
+	texts, err := k.client.HGetAll(ctx, k.lostKey).Result()
+	if err != nil {
+		return l, redisscript.Explain("overrides: read", err, nil)
+	}
+	millis, _ := strconv.ParseInt(texts[lostAt], 10, 64)
+	l = Lost{At: time.UnixMilli(millis), Values: map[string]string{}}
+	for stored, sealed := range texts {
+		if name, value := k.sealed.clear(stored, sealed); stored != lostAt && value != "" {
+			l.Values[name] = value
+		}
+	}
+	return l, nil
 }

@@ -47,27 +47,33 @@ func (f *sealedFields) forget() {
 	}
 }
 
-// open returns the clear form of a field. What was not sealed stays as it is, and is reported as a
-// bad entry. One goroutine at a time calls it.
+// open returns the clear form of a field, and notes its name. One goroutine at a time calls it.
 func (f *sealedFields) open(stored, sealed string) (name, value string) {
+	name, value = f.clear(stored, sealed)
+	switch {
+	case f == nil:
+	case sealed == "":
+		name = cmp.Or(f.names[stored], stored)
+		delete(f.names, stored)
+	case name != stored:
+		f.names[stored] = name
+	}
+	return name, value
+}
+
+// clear returns the clear form of a field. What was not sealed stays as it is, and is reported as a
+// bad entry.
+func (f *sealedFields) clear(stored, sealed string) (name, value string) {
 	if f == nil {
 		return stored, sealed
 	}
 	value, err := f.box.Open(sealed)
-	switch {
-	case err != nil:
-		return stored, sealed
-	case value == "":
-		name = cmp.Or(f.names[stored], stored)
-		delete(f.names, stored)
-		return name, ""
-	case !isOverride(stored):
-		return stored, value
+	if err != nil || value == "" || !isOverride(stored) {
+		return stored, cmp.Or(value, sealed)
 	}
 	e, err := parse(stored, value)
 	if err != nil {
 		return stored, value
 	}
-	f.names[stored] = KeyName(e.Rule, e.Key)
-	return f.names[stored], value
+	return KeyName(e.Rule, e.Key), value
 }

@@ -2,7 +2,6 @@ package overrides
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -61,16 +60,6 @@ func (t *Table) deleteEnded(ctx context.Context) {
 	_, _ = t.keeper.change(ctx, change{field: ended[0], from: ended[1], expired: ended[2:]})
 }
 
-// LostError is reported when the store has lost entries that are in force, as a Redis that starts
-// empty does. They end then: another instance, or an operator, may have deleted them meanwhile.
-type LostError map[string]int
-
-// Error returns the numbers.
-func (e LostError) Error() string {
-	return fmt.Sprintf("the store has lost what was in force: %d limits of keys, %d bans, "+
-		"%d modes of rules", e["limits"], e["ban"], e["mode"])
-}
-
 // listedNames is how many changes change.lua lists. An instance that has missed fewer reads all
 // only if the store has lost some.
 const listedNames = 1000
@@ -99,8 +88,9 @@ func (t *Table) look(ctx context.Context, also Also) error {
 	}
 	if n.all && changes(n.version) < changes(t.version)+listedNames {
 		lost := t.loaded.inForceAt(time.Now().Add(clocksDiffer), n.fields)
-		if lost["limits"]+lost["ban"]+lost["mode"] > 0 {
-			t.report(LostError(lost))
+		if len(lost) > 0 {
+			t.report(LostError(countKinds(lost)))
+			_ = t.keeper.keepLost(ctx, newLost(lost)) // if it fails, the report has the numbers
 		}
 	}
 	t.tell(t.loaded.apply(n, t.report))

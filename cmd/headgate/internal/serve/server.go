@@ -174,8 +174,9 @@ func (s *server) openOverrides() *overrides.Table {
 		return overrides.NewMemory()
 	}
 	return overrides.NewRedis(s.stores.redis, s.stores.box, func(err error) {
-		if _, lost := errors.AsType[overrides.LostError](err); lost {
-			s.log.Warn("overrides: " + err.Error() + "; put them again")
+		if lost, ok := errors.AsType[overrides.LostError](err); ok {
+			s.metrics.Lost(lost)
+			s.log.Warn("overrides: " + err.Error() + "; for an hour, the console can put them back")
 			return
 		}
 		s.log.Error("overrides: read failed; the current ones stay in force", "error", err)
