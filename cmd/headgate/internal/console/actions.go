@@ -30,7 +30,7 @@ type actionList struct {
 
 // lostView counts the overrides and modes that the store has lost, and when.
 type lostView struct {
-	At    int64          `json:"at"` // milliseconds since 1970
+	At    int64          `json:"at"` // milliseconds since 1970; 0: nothing is lost
 	Count map[string]int `json:"count"`
 }
 
@@ -66,7 +66,10 @@ func (h *Handler) listActions(ctx context.Context) ([]actions.Action, lostView, 
 	if l.err == nil {
 		var lost overrides.Lost
 		lost, l.err = h.options.Overrides.Lost(ctx)
-		l.lost = lostView{lost.At.UnixMilli(), lost.Count()}
+		l.lost = lostView{Count: lost.Count()}
+		if len(lost.Values) > 0 {
+			l.lost.At = lost.At.UnixMilli()
+		}
 	}
 	l.at = time.Now()
 	return l.acts, l.lost, l.err

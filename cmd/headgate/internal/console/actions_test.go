@@ -79,6 +79,7 @@ func TestActs(t *testing.T) {
 	}
 	c.act("acts/"+ban.ID+"/undo", `{}`, 409, nil)
 	c.act("acts/000/undo", `{}`, 404, nil)
+	c.act("lost", `{"by":"Bob"}`, 409, nil)
 
 	c.act("acts", `{"act":"mode","rule":"api","mode":"shadow","for_s":null,"limits":null,"key":null,"note":null,"by":null,"keep_usage":null}`, 200, nil)
 	c.act("acts", `{"act":"raise","rule":"api","key":"`+key+`","limits":["50/m","1000/h"],"keep_usage":true}`, 200, nil)
@@ -86,6 +87,7 @@ func TestActs(t *testing.T) {
 	c.act("acts", `{"act":"reset","rule":"api","key":"`+key+`"}`, 200, nil)
 	var list struct {
 		Acts []actions.Action `json:"acts"`
+		Lost lostView         `json:"lost"`
 	}
 	text := c.read("acts", 200, &list)
 	var got strings.Builder

@@ -2,6 +2,7 @@ package console
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
@@ -17,12 +18,43 @@ type counterReader struct {
 	reading uint64    // how often they were read
 	last    map[ruleID]lastCounts
 	errors  uint64 // of Envoy's protocol, which belong to no rule
+	all     totals // up to the last reading
 
 	history *history
-	span    time.Duration     // between the last two readings
-	now     map[string]counts // in the span, of rules that counted something
-	total   counts
+	recent  []period // the last ones, the newest last: at least one
 	latency latency
+}
+
+// period is what was counted between two readings.
+type period struct {
+	at    time.Time // its end
+	span  time.Duration
+	rules map[string]counts // that counted something
+	total counts
+	all   totals
+}
+
+// rateSpan is over how long a rate is the mean.
+const rateSpan = 5 * time.Second
+
+// lately returns what was counted in the last seconds, but nothing before begin if it can.
+func (s *counterReader) lately(begin time.Time) period {
+	sum := period{at: s.read, rules: map[string]counts{}}
+	for i, r := range slices.Backward(s.recent) {
+		isOld := s.read.Sub(r.at.Add(-r.span)) > rateSpan || r.at.Add(-r.span).Before(begin)
+		if isOld && i < len(s.recent)-1 {
+			break
+		}
+		sum.span += r.span
+		for name, c := range r.rules {
+			of := sum.rules[name]
+			c.addTo(&of)
+			sum.rules[name] = of
+		}
+		r.total.addTo(&sum.total)
+		r.all.addTo(&sum.all)
+	}
+	return sum
 }
 
 type lastCounts struct {
@@ -33,30 +65,29 @@ type lastCounts struct {
 func newCounterReader(m *metrics.Metrics, s *envoy.Statistics, now time.Time) *counterReader {
 	return &counterReader{
 		metrics: m, statistics: s, read: now, last: map[ruleID]lastCounts{},
-		history: newHistory(stepOf(now)), now: map[string]counts{},
+		history: newHistory(stepOf(now)), recent: []period{{at: now}},
 	}
 }
 
 // sample reads all counters.
 func (s *counterReader) sample(now time.Time) {
-	s.span = now.Sub(s.read)
-	from := now.Add(-min(s.span, stepTime))
+	span := now.Sub(s.read)
+	from := now.Add(-min(span, stepTime))
 	s.read = now
 	s.reading++
 	s.history.advance(stepOf(now))
 	step := stepOf(from) // what was counted at the end of a step is of that step
-	s.total = counts{}
-	clear(s.now)
+	one := period{at: now, span: span, rules: map[string]counts{}}
 	s.metrics.Rules(func(rule string, c metrics.Counts) {
 		passed := c.Allowed + c.ShadowDenied
-		s.count(step, ruleID{name: rule},
-			counts{passed, c.Denied, c.ShadowDenied, c.Failed, c.Degraded, c.Banned})
+		s.count(&one, step, ruleID{name: rule},
+			counts{passed, c.Denied, c.ShadowDenied, c.Failed, c.Degraded, c.Banned, c.Tokens})
 	})
-	s.statistics.Rules(func(c *envoy.Counters) { s.count(step, idOf(c), countsOf(c)) })
+	s.statistics.Rules(func(c *envoy.Counters) { s.count(&one, step, idOf(c), countsOf(c)) })
 	failures := s.statistics.RedisError.Load()
 	more := counts{failed: failures - s.errors}
 	s.errors = failures
-	more.addTo(&s.total)
+	more.addTo(&one.total)
 	more.addTo(s.history.total.at(step))
 	for id, l := range s.last {
 		if l.reading != s.reading {
@@ -64,18 +95,39 @@ func (s *counterReader) sample(now time.Time) {
 		}
 	}
 	s.latency.read(s.metrics, now)
+	s.readTotals(&one)
+	one.all.addTo(&s.history.all[step%kept])
+	s.recent = append(s.recent, one)
+	s.recent = s.recent[max(0, len(s.recent)-2*int(rateSpan/time.Second)):]
+}
+
+// readTotals reads the counters of no rule.
+func (s *counterReader) readTotals(to *period) {
+	var now totals
+	now[asked], now[refused] = s.metrics.Requests()
+	calls := s.latency.readings[len(s.latency.readings)-1].counts
+	for i, n := range calls {
+		now[called] += n
+		if i > slices.Index(metrics.CallBounds(), slowStore.Seconds()) {
+			now[late] += n
+		}
+	}
+	for i := range now {
+		to.all[i] = now[i] - s.all[i]
+	}
+	s.all = now
 }
 
 // count adds what id has counted since the last reading.
-func (s *counterReader) count(step int64, id ruleID, c counts) {
+func (s *counterReader) count(to *period, step int64, id ruleID, c counts) {
 	more := c.since(s.last[id].counts)
 	s.last[id] = lastCounts{c, s.reading}
 	if more.isZero() {
 		return
 	}
 	name := id.String()
-	s.now[name] = more
-	more.addTo(&s.total)
+	to.rules[name] = more
+	more.addTo(&to.total)
 	s.history.add(step, name, more)
 }
 

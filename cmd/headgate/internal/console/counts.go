@@ -3,7 +3,7 @@ package console
 import "math"
 
 // counts are how often a rule decided how, in the order of outcomes below.
-type counts [6]uint64
+type counts [7]uint64
 
 // The places in counts.
 const (
@@ -13,6 +13,7 @@ const (
 	failed
 	degraded // also one of the others
 	banned   // also denied
+	tokens   // charged, if the rule has a cost
 )
 
 func (c counts) isZero() bool { return c == counts{} }
@@ -34,11 +35,28 @@ func (c counts) since(before counts) counts {
 	return c
 }
 
+// totals are counts of a step that belong to no rule.
+type totals [4]uint64
+
+// The places in totals.
+const (
+	asked   = iota // requests
+	refused        // of these, those that were denied
+	called         // calls of the store
+	late           // of these, those that took slowStore or longer
+)
+
+func (t totals) addTo(sum *totals) {
+	for i, n := range t {
+		sum[i] += n
+	}
+}
+
 // decisions returns how many decisions c holds.
 func (c counts) decisions() uint64 { return c[allowed] + c[denied] + c[failed] }
 
 // rates are counts for each second.
-type rates [6]float64
+type rates [7]float64
 
 // rate returns c for each of so many seconds, to the tenth.
 func (c counts) rate(seconds float64) (r rates) {

@@ -17,18 +17,19 @@ import (
 
 // The bounds of what is known about denied keys.
 const (
-	generation  = 5 * time.Minute      // keys are forgotten after one to two of these
-	maxTables   = 200                  // rules
-	maxEntries  = 128                  // keys of a rule, in a generation
-	maxKeyBytes = observe.MaxDeniedKey // of longer keys, the beginning is kept
-	rateTime    = 5 * time.Second      // over which the rate of a key is smoothed
+	generation  = 5 * time.Minute          // keys are forgotten after one to two of these
+	maxTables   = 200                      // rules
+	maxEntries  = 128                      // keys of a rule, in a generation
+	maxKeyBytes = observe.MaxDeniedKey     // of longer keys, the beginning is kept
+	rateTicks   = int(rateSpan / interval) // over which the rate of a key is the mean
 )
 
 // deniedKeys finds the keys that each rule denies most. It exists while the console has viewers.
 type deniedKeys struct {
-	since   time.Time // when it began to count; one goroutine uses all but top
-	ticked  time.Time // when rates were measured last
-	renewed time.Time // when the generation began
+	since   time.Time       // when it began to count; one goroutine uses all but top
+	ticked  time.Time       // when rates were measured last
+	spans   []time.Duration // between the last ticks, the newest first
+	renewed time.Time       // when the generation began
 
 	mu     sync.Mutex // of tables, and of the now of each
 	tables map[deniedID]*deniedTable
@@ -61,8 +62,8 @@ type deniedTable struct {
 // deniedCount is how often a key was denied in each generation, as of the last tick.
 type deniedCount struct {
 	now, before int64
-	rate        float64
-	first, last int64 // milliseconds since 1970; first: in the generations that are held
+	recent      [rateTicks]int64 // in the spans
+	first, last int64            // milliseconds since 1970; first: in the generations that are held
 }
 
 func newDeniedKeys(now time.Time) *deniedKeys {
@@ -129,6 +130,7 @@ func (d *deniedKeys) tick(now time.Time) {
 		return
 	}
 	d.ticked = now
+	d.spans = append([]time.Duration{since}, d.spans...)[:min(rateTicks, len(d.spans)+1)]
 	for _, t := range d.all() { // without the lock, for which decisions wait
 		t.measure(now, since)
 	}
@@ -164,17 +166,16 @@ func (t *deniedTable) measure(now time.Time, since time.Duration) {
 	for _, k := range t.now.Top() {
 		t.count(k.Key).now = k.AtLeast
 	}
-	share := 1 - math.Exp(-since.Seconds()/rateTime.Seconds())
 	for key, c := range t.keys {
 		more := c.now
 		if o := old[key]; o != nil {
-			c.rate, c.first, c.last = o.rate, o.first, o.last
+			copy(c.recent[1:], o.recent[:])
+			c.first, c.last = o.first, o.last
 			if more >= o.now { // else the key has lost its entry, and has a new one
 				more -= o.now
 			}
 		}
-		c.rate += share * (float64(more)/since.Seconds() - c.rate)
-		if more > 0 {
+		if c.recent[0] = more; more > 0 {
 			c.last = now.UnixMilli()
 			c.first = cmp.Or(c.first, now.Add(-since).UnixMilli())
 		}
@@ -209,12 +210,17 @@ func (d *deniedKeys) most(n int) map[string][]deniedKey {
 	if d == nil {
 		return list
 	}
-	// A rate begins at 0, and has only reached a share of the true one.
-	reached := 1 - math.Exp(-d.ticked.Sub(d.since).Seconds()/rateTime.Seconds())
+	seconds := 0.0
+	for _, span := range d.spans {
+		seconds += span.Seconds()
+	}
 	for id, t := range d.all() {
 		name := id.rule.String()
 		for key, c := range t.keys {
-			k := deniedKey{Key: key, Rate: c.rate / reached, First: c.first, Last: c.last}
+			k := deniedKey{Key: key, First: c.first, Last: c.last}
+			for _, n := range c.recent {
+				k.Rate += float64(n) / max(seconds, 1e-9)
+			}
 			if id.shadow {
 				k.Shadow = uint64(c.now + c.before)
 			} else {

@@ -65,7 +65,7 @@ func TestDeniedKeysAreForgotten(t *testing.T) {
 	}
 }
 
-// The rate of a key is right from the first second on. Later, it follows its denials within some
+// The rate of a key is right from the first second on. Later, it is the mean of the last 5
 // seconds, also in a new generation.
 func TestRateOfAKey(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0).Truncate(generation).Add(generation - 20*time.Second)
@@ -86,7 +86,10 @@ func TestRateOfAKey(t *testing.T) {
 	if r := rate(40, 100); r < 98 || r > 102 {
 		t.Errorf("%v a second, want 100", r)
 	}
-	if r := rate(15, 0); r > 6 {
+	if r := rate(4, 0); r < 19 || r > 21 {
+		t.Errorf("%v a second, want 20", r)
+	}
+	if r := rate(1, 0); r != 0 {
 		t.Errorf("%v a second after the end", r)
 	}
 }

@@ -31,6 +31,7 @@ type history struct {
 	newest int64 // the step up to which places are valid
 	rules  map[string]*series
 	total  series
+	all    [kept]totals
 }
 
 func newHistory(newest int64) *history {
@@ -46,6 +47,7 @@ func (h *history) advance(step int64) {
 	for h.newest < step {
 		h.newest++
 		*h.total.at(h.newest) = counts{}
+		h.all[h.newest%kept] = totals{}
 		for _, s := range h.rules {
 			*s.at(h.newest) = counts{}
 		}
@@ -83,6 +85,7 @@ type stepCounts struct {
 	At    int64             `json:"at"` // its beginning, in seconds since 1970
 	Rules map[string]counts `json:"rules"`
 	Total counts            `json:"total"`
+	All   totals            `json:"all,omitzero"`
 }
 
 // step returns the counts of a step.
@@ -91,7 +94,7 @@ func (h *history) step(step int64) stepCounts {
 	if !h.has(step) {
 		return s
 	}
-	s.Total = *h.total.at(step)
+	s.Total, s.All = *h.total.at(step), h.all[step%kept]
 	for name, of := range h.rules {
 		if c := *of.at(step); !c.isZero() {
 			s.Rules[name] = c
@@ -116,8 +119,12 @@ func (h *history) upTo(last int64) []stepCounts {
 	return list
 }
 
-// over returns the steps that are over.
-func (h *history) over() []stepCounts { return h.upTo(h.newest - 1) }
+// used returns the steps up to one that have counts.
+func (h *history) used(last int64) []stepCounts {
+	return slices.DeleteFunc(h.upTo(last), func(s stepCounts) bool {
+		return s.Total.isZero() && s.All == totals{}
+	})
+}
 
 // addStep adds the counts of a step of another instance.
 func (h *history) addStep(s stepCounts) {
@@ -130,6 +137,7 @@ func (h *history) addStep(s stepCounts) {
 		h.add(step, name, c)
 		c.addTo(&listed)
 	}
+	s.All.addTo(&h.all[step%kept])
 	s.Total.since(listed).addTo(h.total.at(step)) // what is of rules that are not listed
 }
 

@@ -2,7 +2,9 @@ package console
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"strings"
 )
 
 // The bounds of a state.
@@ -19,9 +21,24 @@ type state struct {
 	Instances     []instance  `json:"instances"`       // this one first
 	MoreInstances int         `json:"more_instances"`  // than are listed
 	Store         storeStatus `json:"store"`
+	Requests      requestRate `json:"requests"`
+	Gone          []gone      `json:"gone"`  // in the time of the history, the oldest first
 	Rules         []ruleState `json:"rules"` // those with most decisions in the history first
 	MoreRules     int         `json:"more_rules"`
 	DeniedSince   int64       `json:"denied_since"` // when denied keys began to be counted
+}
+
+// requestRate is how many requests there are for each second, each counted once.
+type requestRate struct {
+	Asked  float64 `json:"asked"`
+	Denied float64 `json:"denied"`
+}
+
+// gone is an instance that has stopped, or that nothing is heard of any more.
+type gone struct {
+	Name    string `json:"name"`
+	Started int64  `json:"started_at"`
+	At      int64  `json:"at"`
 }
 
 // storeStatus is the state of the store as this instance sees it, and the times of all instances.
@@ -44,7 +61,9 @@ type ruleState struct {
 	Failed       float64     `json:"error"`
 	Degraded     float64     `json:"degraded"`
 	Banned       float64     `json:"banned"` // of Denied, those of keys that are banned
+	Tokens       float64     `json:"tokens"` // charged, if the rule has a cost
 	DeniedKeys   []deniedKey `json:"denied_keys"`
+	MoreKeys     int         `json:"more_keys"` // than are listed; of an instance, at most 40 count
 }
 
 // merger makes a state of snapshots.
@@ -73,10 +92,11 @@ func merge(l *ruleList, own *snapshot, others []*snapshot, past map[string]uint6
 		m.state.Instances[i+1].Differs = differs(own, snap)
 	}
 	for _, name := range most(past, shownRules) {
-		m.show(name)
+		m.showKnown(name)
 	}
 	s := &m.state
 	s.At, s.MoreRules = own.Instance.At, len(l.byName)
+	s.Requests = requestRate{tenth(s.Requests.Asked), tenth(s.Requests.Denied)}
 	s.Store.P50, s.Store.P99 = percentile(m.calls, .5), percentile(m.calls, .99)
 	for name, r := range m.rules {
 		r.set(m.rates[name])
@@ -114,10 +134,20 @@ func (m *merger) show(name string) *ruleState {
 	return m.rules[name]
 }
 
+// showKnown is show for what was counted earlier: a rule that was removed meanwhile is not shown.
+func (m *merger) showKnown(name string) *ruleState {
+	if _, ok := m.list.byName[name]; !ok && m.rules[name] == nil && !strings.Contains(name, "/") {
+		return nil
+	}
+	return m.show(name)
+}
+
 // add adds what an instance has counted.
 func (m *merger) add(snap *snapshot) {
 	seen := snap.Instance
-	seen.Self = false
+	seen.Self, seen.Ahead = false, snap.ahead
+	m.state.Requests.Asked += snap.Requests[0]
+	m.state.Requests.Denied += snap.Requests[1]
 	m.state.Instances = append(m.state.Instances, seen)
 	for i := range min(len(m.calls), len(snap.Calls)) {
 		m.calls[i] += snap.Calls[i]
@@ -129,8 +159,9 @@ func (m *merger) add(snap *snapshot) {
 		m.rates[name] = sum
 	}
 	for name, keys := range snap.Denied {
-		r := m.show(name)
-		r.DeniedKeys = append(r.DeniedKeys, keys...)
+		if r := m.showKnown(name); r != nil {
+			r.DeniedKeys = append(r.DeniedKeys, keys...)
+		}
 	}
 }
 
@@ -138,7 +169,7 @@ func (r *ruleState) set(of rates) {
 	r.Allowed, r.Denied = tenth(of[allowed]), tenth(of[denied])
 	r.ShadowDenied = tenth(of[shadowDenied])
 	r.Failed, r.Degraded = tenth(of[failed]), tenth(of[degraded])
-	r.Banned = tenth(of[banned])
+	r.Banned, r.Tokens = tenth(of[banned]), tenth(of[tokens])
 }
 
 // order sorts rules and instances, and keeps those that are shown.
@@ -148,9 +179,12 @@ func (s *state) order(past map[string]uint64) {
 	})
 	s.Rules = s.Rules[:min(len(s.Rules), shownRules)]
 	for i := range s.Rules {
-		keys := mostDenied(s.Rules[i].DeniedKeys, shownKeys)
+		all := mostDenied(s.Rules[i].DeniedKeys, math.MaxInt)
+		keys := all[:min(len(all), shownKeys)]
+		s.Rules[i].MoreKeys = len(all) - len(keys)
 		for j := range keys {
 			keys[j].Rate = tenth(keys[j].Rate)
+			keys[j].Seen = keys[j].Seen.shown()
 		}
 		s.Rules[i].DeniedKeys = append([]deniedKey{}, keys...) // a list, and not null
 	}

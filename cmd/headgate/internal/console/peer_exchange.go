@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/seal"
@@ -14,8 +15,7 @@ import (
 const (
 	watchedTTL      = 5 * time.Second
 	snapshotTTL     = 5 * time.Second
-	instancesTTL    = time.Minute
-	historyTTL      = 30 * time.Second
+	historyTTL      = steps * stepTime // also of those that have stopped
 	historyInterval = 10 * time.Second
 	exchangeTimeout = 700 * time.Millisecond
 	maxInstances    = 500
@@ -24,9 +24,9 @@ const (
 // fleet is where instances that share a Redis exchange snapshots while one of them has viewers:
 //
 //	@watched     exists while an instance has viewers
-//	@instances   the ids of instances, in a sorted set of which the scores do not count
+//	@instances   the ids of instances, in a sorted set by the time when they wrote last
 //	@now:ID      the snapshot of an instance
-//	@history:ID  its history
+//	@history:ID  its history, which it also writes when it stops
 //
 // No limit and no permit has such keys. The braces keep them on one server of a Cluster. The
 // commands are those that a Redis user needs for limits, permits and a redisstore.Fleet.
@@ -43,13 +43,22 @@ type outgoing struct {
 	snapshot []byte
 	history  []byte          // nil: not now
 	known    map[string]bool // ids whose history it knows
+	gone     map[string]gone // those of them that had no snapshot then
+}
+
+// past is the history of an instance.
+type past struct {
+	gone // as it will be if nothing more is heard of it
+
+	Steps []stepCounts `json:"steps"`
 }
 
 // incoming holds the snapshots of the other instances.
 type incoming struct {
 	err       error
 	snapshots []*snapshot
-	histories map[string][]stepCounts // of those whose history is not known
+	histories map[string]past // of those whose history is not known
+	silent    map[string]bool // those of histories that have no snapshot
 }
 
 // Ask lets a round trip also ask whether another instance has viewers. It is for overrides.Table.
@@ -83,14 +92,21 @@ func (f *fleet) exchange(ctx context.Context, out outgoing) (in incoming) {
 // write writes what an instance shows. If it has viewers, it returns the ids of all instances.
 func (f *fleet) write(ctx context.Context, out outgoing) (ids []string, err error) {
 	p := f.client.Pipeline()
+	instances, now := f.prefix+"instances", time.Now()
 	var members *redis.StringSliceCmd
 	if out.viewers {
 		p.Set(ctx, f.prefix+"watched", 1, watchedTTL)
-		members = p.ZRange(ctx, f.prefix+"instances", 0, maxInstances)
+		oldest := strconv.FormatInt(now.Add(-historyTTL).Unix(), 10)
+		p.ZRemRangeByScore(ctx, instances, "-inf", oldest)
+		members = p.ZRangeArgs(ctx, redis.ZRangeArgs{
+			Key: instances, Start: 0, Stop: maxInstances, Rev: true,
+		})
 	}
-	p.Set(ctx, f.prefix+"now:"+out.id, f.box.Seal(string(out.snapshot)), snapshotTTL)
-	p.ZAdd(ctx, f.prefix+"instances", redis.Z{Member: out.id})
-	p.PExpire(ctx, f.prefix+"instances", instancesTTL)
+	if out.snapshot != nil {
+		p.Set(ctx, f.prefix+"now:"+out.id, f.box.Seal(string(out.snapshot)), snapshotTTL)
+	}
+	p.ZAdd(ctx, instances, redis.Z{Member: out.id, Score: float64(now.Unix())})
+	p.PExpire(ctx, instances, historyTTL)
 	if out.history != nil {
 		p.Set(ctx, f.prefix+"history:"+out.id, f.box.Seal(string(out.history)), historyTTL)
 	}
@@ -115,12 +131,15 @@ func (f *fleet) read(ctx context.Context, out outgoing, ids []string, in *incomi
 	if err != nil {
 		return err
 	}
-	var gone []any
 	var news []string
+	in.silent = map[string]bool{}
 	for i, v := range values {
 		text, ok := v.(string)
 		if !ok {
-			gone = append(gone, others[i])
+			if _, noted := out.gone[others[i]]; !noted {
+				in.silent[others[i]] = true
+				news = append(news, others[i])
+			}
 			continue
 		}
 		text, _ = f.box.Open(text) // "" if it is not sealed
@@ -134,16 +153,11 @@ func (f *fleet) read(ctx context.Context, out outgoing, ids []string, in *incomi
 			news = append(news, others[i])
 		}
 	}
-	if len(gone) > 0 { // one that comes back adds itself again
-		if err := f.client.ZRem(ctx, f.prefix+"instances", gone...).Err(); err != nil {
-			return err
-		}
-	}
 	return f.readHistories(ctx, news, in)
 }
 
 func (f *fleet) readHistories(ctx context.Context, ids []string, in *incoming) error {
-	in.histories = make(map[string][]stepCounts, len(ids))
+	in.histories = make(map[string]past, len(ids))
 	for _, id := range ids {
 		text, err := f.client.Get(ctx, f.prefix+"history:"+id).Result()
 		if errors.Is(err, redis.Nil) {
@@ -152,12 +166,12 @@ func (f *fleet) readHistories(ctx context.Context, ids []string, in *incoming) e
 		if err != nil {
 			return err
 		}
-		var list []stepCounts
+		var one past
 		text, _ = f.box.Open(text)
-		if json.Unmarshal([]byte(text), &list) != nil {
-			list = nil // of another version: its history begins now
+		if json.Unmarshal([]byte(text), &one) != nil {
+			one = past{} // of another version: its history begins now
 		}
-		in.histories[id] = list
+		in.histories[id] = one
 	}
 	return nil
 }

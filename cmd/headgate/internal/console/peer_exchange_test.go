@@ -195,10 +195,10 @@ func TestTheGapIsFilled(t *testing.T) {
 	r.join(v, now)
 	var list []stepCounts
 	for step := stepOf(now) - 9; step < stepOf(now)-3; step++ {
-		list = append(list, stepCounts{stepStart(step), map[string]counts{"api": {denied: 1}}, counts{denied: 1}})
+		list = append(list, stepCounts{At: stepStart(step), Rules: map[string]counts{"api": {denied: 1}}, Total: counts{denied: 1}})
 	}
 	other := &snapshot{ID: "b", Steps: list[3:]}
-	past := func(list []stepCounts) map[string][]stepCounts { return map[string][]stepCounts{"b": list} }
+	past := func(list []stepCounts) map[string]past { return map[string]past{"b": {Steps: list}} }
 	r.receive(incoming{histories: past(list[:2])}, now)
 	r.receive(incoming{err: io.EOF}, now)
 	if out, ok := r.outgoing(now); !ok || len(out.known) > 0 {
@@ -222,7 +222,7 @@ func TestTheStoreStaysSlow(t *testing.T) {
 	}
 	r.own = r.snapshot()
 	other := &snapshot{ID: "b"}
-	r.peers = map[string]peer{"b": {other, now}}
+	r.peers = map[string]peer{"b": {snapshot: other, heard: now}}
 	var got []string
 	for i, bound := range []float64{.01, .025, .01, .005, .01, .001, .001, .001, .001} {
 		r.own.Calls = make([]uint64, len(metrics.CallBounds())+1)
@@ -245,6 +245,67 @@ func TestTheStoreStaysSlow(t *testing.T) {
 	r.common, r.isSlow, r.without = newHistory(9), true, r.own.Instance.At
 	if got := r.storeState(&fast); got != storeSlow {
 		t.Errorf("while decisions are made without a slow store, it is %s", got)
+	}
+}
+
+// Who looks later sees what an instance counted before it stopped, and when that was. A rule that was
+// removed is not listed.
+func TestAStoppedInstanceIsSeenLater(t *testing.T) {
+	redis := redistest.Start(t)
+	synctest.Test(t, func(t *testing.T) {
+		url := redis.URL() + redistest.Patient
+		all := instances{newConsole(t, opened(t, url)), newConsole(t, opened(t, url))}
+		all[1].instance = "stopped"
+		defer all[0].run()()
+		stop := all[1].run()
+		time.Sleep(2 * time.Second)
+		all.work(12)
+		stop()
+		set, err := rules.NewSet(all[0].rules[:1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[0].options.Engine.Use(set)
+		all[0].metrics.Use(all[0].rules[:1])
+		v, s := all[0].look(), &seen{}
+		time.Sleep(10 * time.Second)
+		s.read(t, v)
+		for _, rule := range []string{"api", "trial"} {
+			want := all[1].prometheus(rule)
+			all[0].prometheus(rule).addTo(&want)
+			if got := s.total(rule); rule == "api" && got != want || got[denied] != want[denied] {
+				t.Errorf("%s: %v, want %v", rule, got, want)
+			}
+		}
+		if len(s.state.Gone) != 1 || s.state.Gone[0].Name != "stopped" || s.state.Gone[0].At < s.state.Gone[0].Started {
+			t.Errorf("gone: %+v", s.state.Gone)
+		}
+		for _, r := range s.state.Rules {
+			if r.Name == "trial" {
+				t.Errorf("a rule that was removed is listed: %+v", r)
+			}
+		}
+	})
+}
+
+// A clock is off if the last five snapshots say so. One of them may be late.
+func TestClocks(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000)
+	for _, c := range []struct {
+		ages []int64 // of snapshots, in milliseconds
+		want int64
+	}{
+		{[]int64{900, 100, 700, 4000, 300}, 0}, {[]int64{-300_000, -299_500, -299_900, -299_000, -299_400}, 300_000},
+		{[]int64{300_900, 300_100, 300_700, 304_000, 300_300}, -300_100}, {[]int64{300_900, 300_100}, 0},
+	} {
+		var p peer
+		for i, age := range c.ages {
+			at := now.Add(time.Duration(i) * time.Second)
+			p = p.next(&snapshot{Instance: instance{At: at.UnixMilli() - age}}, at)
+		}
+		if got := p.next(&snapshot{Instance: p.snapshot.Instance}, now).snapshot.ahead; got != c.want {
+			t.Errorf("%v: %d ms ahead, want %d", c.ages, got, c.want)
+		}
 	}
 }
 

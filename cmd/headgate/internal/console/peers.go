@@ -15,10 +15,30 @@ func (r *runner) outgoing(now time.Time) (out outgoing, ok bool) {
 	r.due, r.under, r.asked = false, true, now
 	out = outgoing{id: r.id, viewers: r.common != nil, snapshot: encode(r.own)}
 	if now.Sub(r.written) >= historyInterval {
-		out.history, r.written = encode(r.counters.history.over()), now
+		out.history, r.written = r.ownHistory(now, r.counters.history.newest-1), now
 	}
-	out.known = maps.Clone(r.known)
+	out.known, out.gone = maps.Clone(r.known), maps.Clone(r.gone)
 	return out, true
+}
+
+// ownHistory returns the history of this instance up to a step.
+func (r *runner) ownHistory(now time.Time, last int64) []byte {
+	h := r.handler
+	self := gone{h.instance, h.started.UnixMilli(), now.UnixMilli()}
+	return encode(past{self, r.counters.history.used(last)})
+}
+
+// leave writes the history for those who look later.
+func (r *runner) leave(ctx context.Context) {
+	if r.fleet == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exchangeTimeout)
+	defer cancel()
+	now := time.Now()
+	r.counters.sample(now)
+	// If it fails, the others know what it wrote last.
+	_, _ = r.fleet.write(ctx, outgoing{id: r.id, history: r.ownHistory(now, stepOf(now))})
 }
 
 // receive stores the result of an exchange with the other instances.
@@ -54,17 +74,18 @@ func (r *runner) watch(now time.Time) {
 
 // learn stores the snapshots and histories of other instances.
 func (r *runner) learn(in incoming, now time.Time) {
-	for id, list := range in.histories {
+	for id, one := range in.histories {
 		r.known[id] = true
-		r.mergeSteps(id, list)
+		r.mergeSteps(id, one.Steps)
+		if in.silent[id] && one.Name != "" {
+			one.At = max(one.At, r.peers[id].at())
+			r.gone[id] = one.gone
+		}
 	}
 	peers := make(map[string]peer, len(in.snapshots))
 	for _, snap := range in.snapshots {
-		p := peer{snap, now}
-		if before, ok := r.peers[snap.ID]; ok && before.snapshot.Instance.At == snap.Instance.At {
-			p.heard = before.heard
-		}
-		peers[snap.ID] = p
+		peers[snap.ID] = r.peers[snap.ID].next(snap, now)
+		delete(r.gone, snap.ID)
 		if r.known[snap.ID] {
 			r.mergeSteps(snap.ID, snap.Steps)
 		}

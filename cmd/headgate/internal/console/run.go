@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,7 @@ type runner struct {
 	common  *history         // of all instances; nil: there are no viewers
 	merged  map[string]int64 // the last step of each instance in it
 	known   map[string]bool  // the instances whose histories are in it
+	gone    map[string]gone  // those of them that have stopped, by their ids
 	sent    int64            // the last step that was sent
 	begun   time.Time        // when the first viewer came
 	isWhole bool             // the others have had the time to answer; no state is sent before
@@ -59,6 +61,37 @@ type runner struct {
 type peer struct {
 	snapshot *snapshot
 	heard    time.Time // when that was new
+	ahead    []int64   // by how many milliseconds the last snapshots were ahead of this clock
+}
+
+// How many snapshots say how far a clock is off, and from when on it is: a snapshot is up to a
+// second old, and may have been late.
+const (
+	clockSnapshots = 5
+	clockAhead     = 2 * time.Second
+	clockBehind    = -3 * time.Second
+)
+
+func (p peer) at() int64 {
+	if p.snapshot == nil {
+		return 0
+	}
+	return p.snapshot.Instance.At
+}
+
+// next returns p after it has sent snap.
+func (p peer) next(snap *snapshot, now time.Time) peer {
+	if p.snapshot != nil && p.at() == snap.Instance.At {
+		snap.ahead = p.snapshot.ahead
+		return peer{snap, p.heard, p.ahead}
+	}
+	ahead := append(slices.Clip(p.ahead), snap.Instance.At-now.UnixMilli())
+	ahead = ahead[max(0, len(ahead)-clockSnapshots):]
+	most := time.Duration(slices.Max(ahead)) * time.Millisecond
+	if len(ahead) == clockSnapshots && (most > clockAhead || most < clockBehind) {
+		snap.ahead = most.Milliseconds()
+	}
+	return peer{snap, now, ahead}
 }
 
 // Run reads the counters, and sends events to the viewers, until ctx ends. Then all viewers are
@@ -72,11 +105,12 @@ func (h *Handler) Run(ctx context.Context) {
 	r.sample(time.Now())
 	var exchanging sync.WaitGroup
 	defer func() {
-		close(h.ended)
 		for v := range r.viewers {
 			close(v.events)
 		}
 		exchanging.Wait()
+		r.leave(ctx)
+		close(h.ended)
 	}()
 	timer := time.NewTimer(untilTick(time.Now()))
 	defer timer.Stop()

@@ -101,7 +101,7 @@ func TestAViewerSeesEveryDecisionOnce(t *testing.T) {
 	})
 }
 
-// The state has rates of the last second, rules without traffic, and the keys denied most.
+// The state has rates of the last seconds, which are the same for a rule and its only key, rules without traffic, and the keys denied most.
 func TestState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newConsole(t, nil)
@@ -117,10 +117,10 @@ func TestState(t *testing.T) {
 		time.Sleep(time.Second)
 		s.read(t, v)
 		api := s.rule(t, "api")
-		if api.Allowed != 30 || api.Denied != 60 || api.Mode != "enforce" || api.Kind != "rule" {
+		if api.Allowed != 15 || api.Denied != 30 || api.Mode != "enforce" || api.Kind != "rule" {
 			t.Errorf("api: %+v", api)
 		}
-		if len(api.DeniedKeys) != 20 || api.DeniedKeys[0].Key != "ip:<b>" || api.DeniedKeys[0].Denied != 30 {
+		if len(api.DeniedKeys) != 20 || api.MoreKeys != 11 || api.DeniedKeys[0].Key != "ip:<b>" || api.DeniedKeys[0].Denied != 30 {
 			t.Errorf("the keys denied most: %+v", api.DeniedKeys)
 		}
 		if last := api.DeniedKeys[0].Last; time.Since(time.UnixMilli(last)) > 3*time.Second {
@@ -129,7 +129,7 @@ func TestState(t *testing.T) {
 		if r := s.rule(t, "trial"); r.Mode != "shadow" || r.DeniedKeys == nil {
 			t.Errorf("trial: %+v", r)
 		}
-		if r := s.rule(t, "edge/user"); r.Kind != "domain" || r.Allowed != 2 || r.Denied != 28 ||
+		if r := s.rule(t, "edge/user"); r.Kind != "domain" || r.Allowed != 1 || r.Denied != 14 || r.DeniedKeys[0].Rate != r.Denied ||
 			len(r.DeniedKeys) != 1 || r.DeniedKeys[0].Key != "user=u" || r.DeniedKeys[0].Denied != 28 {
 			t.Errorf("edge/user: %+v", r)
 		}
@@ -137,7 +137,7 @@ func TestState(t *testing.T) {
 			t.Errorf("the first rule is %s; want that with most decisions", s.state.Rules[0].Name)
 		}
 		i := s.state.Instances
-		if len(i) != 1 || !i[0].Self || i[0].Store != "memory" || i[0].Rate != 120 || i[0].P50 != nil {
+		if len(i) != 1 || !i[0].Self || i[0].Store != "memory" || i[0].Rate != 60 || i[0].P50 != nil {
 			t.Errorf("instances: %+v", i)
 		}
 		if s.state.Store.Kind != "memory" || s.state.Store.State != "up" {
@@ -236,7 +236,7 @@ func TestTheLastViewerIsDropped(t *testing.T) {
 			for len(v.events) < viewerQueue-left {
 				v.events <- nil
 			}
-			in := incoming{histories: map[string][]stepCounts{"b": {}}}
+			in := incoming{histories: map[string]past{"b": {}}}
 			r.receive(in, now.Add(after))
 			r.tick(now.Add(after))
 			r.tick(now.Add(2 * after))

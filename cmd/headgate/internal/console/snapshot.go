@@ -24,9 +24,12 @@ type snapshot struct {
 	Instance instance               `json:"instance"`
 	Calls    []uint64               `json:"calls"` // of the store, by the buckets of latency
 	Rates    map[string]rates       `json:"rates"`
+	Requests [2]float64             `json:"requests"` // asked and denied, for each second
 	Denied   map[string][]deniedKey `json:"denied"`
 	Steps    []stepCounts           `json:"steps"` // the oldest first
 	Lines    []string               `json:"lines"` // of the rules in force; null: too many
+
+	ahead int64 // milliseconds; see peer
 }
 
 // instance is a server of the fleet, as it is shown.
@@ -42,7 +45,8 @@ type instance struct {
 	P99     *int64      `json:"p99_us"`
 	Rate    float64     `json:"decisions_per_s"`
 
-	Differs *difference `json:"differs,omitempty"` // its rules, from those of the viewed instance
+	Differs *difference `json:"differs,omitempty"`  // its rules, from those of the viewed instance
+	Ahead   int64       `json:"clock_ms,omitempty"` // of the clock of the viewed instance
 }
 
 // configState says which configuration is in force, and why the last one is not.
@@ -112,7 +116,12 @@ func (r *runner) snapshot() *snapshot {
 	h, s := r.handler, r.counters
 	calls := s.latency.recent()
 	p50, p99 := percentile(calls, .5), percentile(calls, .99)
-	seconds := s.span.Seconds()
+	begin := time.Time{}
+	if d := h.denied.Load(); d != nil {
+		begin = d.since // so that the rates of rules and keys are of the same time
+	}
+	lately := s.lately(begin)
+	seconds := lately.span.Seconds()
 	snap := &snapshot{
 		ID: r.id, Calls: calls,
 		Instance: instance{
@@ -120,12 +129,14 @@ func (r *runner) snapshot() *snapshot {
 			Version: h.options.Version,
 			Config:  h.loaded.Load().state(), Store: r.storeState(nil), P50: p50, P99: p99,
 		},
-		Rates: make(map[string]rates, len(s.now)),
+		Rates: make(map[string]rates, len(lately.rules)),
 	}
 	if seconds > 0 {
-		snap.Instance.Rate = tenth(float64(s.total.decisions()) / seconds)
+		snap.Instance.Rate = tenth(float64(lately.total.decisions()) / seconds)
+		snap.Requests = [2]float64{float64(lately.all[asked]) / seconds,
+			float64(lately.all[refused]) / seconds}
 	}
-	for name, c := range s.now {
+	for name, c := range lately.rules {
 		if len(snap.Rates) == snapshotRules {
 			break
 		}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -25,7 +26,7 @@ func (r *runner) join(v *viewer, now time.Time) bool {
 func (r *runner) begin(now time.Time) {
 	step := stepOf(now)
 	r.common, r.merged, r.peers = newHistory(step), map[string]int64{}, map[string]peer{}
-	r.known = map[string]bool{}
+	r.known, r.gone = map[string]bool{}, map[string]gone{}
 	r.sent = stepOf(now.Add(-lateSteps)) - 1
 	r.past, r.failed = nil, nil
 	r.begun, r.isWhole = now, r.fleet == nil
@@ -37,7 +38,7 @@ func (r *runner) begin(now time.Time) {
 	}
 	delete(r.merged, r.id) // the snapshot has the last steps only
 	r.common = newHistory(step)
-	r.mergeSteps(r.id, r.counters.history.over())
+	r.mergeSteps(r.id, r.counters.history.used(r.counters.history.newest-1))
 	r.latest = r.state(now)
 	r.due = true
 }
@@ -108,6 +109,13 @@ func (r *runner) state(now time.Time) []byte {
 	}
 	r.own.Instance.Store = r.storeState(nil) // there may have been an exchange
 	s := merge(&r.rules, r.own, others, r.common.decisions())
+	s.Gone = []gone{}
+	for _, g := range r.gone {
+		if g.At > now.Add(-steps*stepTime).UnixMilli() {
+			s.Gone = append(s.Gone, g)
+		}
+	}
+	slices.SortFunc(s.Gone, func(a, b gone) int { return cmp.Compare(a.At, b.At) })
 	if d := r.handler.denied.Load(); d != nil {
 		s.DeniedSince = d.since.UnixMilli()
 	}

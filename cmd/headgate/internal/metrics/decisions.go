@@ -23,6 +23,7 @@ type decisions struct {
 	banned    *prometheus.CounterVec
 	byKey     *prometheus.CounterVec
 	unmatched prometheus.Counter
+	requests  [rules.Failed + 1]prometheus.Counter // by the answer
 	tokens    *tokens
 
 	used atomic.Pointer[map[string]*ruleSeries] // by the names of the rules in use
@@ -37,7 +38,8 @@ type ruleSeries struct {
 	outcomes  [rules.Failed + 1]prometheus.Counter
 	degraded  prometheus.Counter
 	banned    prometheus.Counter
-	tokens    *tokenSeries // nil: the cost is known before the response
+	tokens    *tokenSeries   // nil: the cost is known before the response
+	charged   *atomic.Uint64 // tokens that were charged; nil: a request costs 1
 	labelKeys bool
 }
 
@@ -58,6 +60,11 @@ func newDecisions(m *Metrics) *decisions {
 		keys:   make(map[string]map[string]bool),
 		tokens: newTokens(m),
 	}
+	requests := m.counter("headgate_requests_total", "Requests that at least one rule applies to, by "+
+		"the answer: allowed, denied or error.", "outcome")
+	for _, o := range []rules.Outcome{rules.Allowed, rules.Denied, rules.Failed} {
+		d.requests[o] = requests.WithLabelValues(o.String())
+	}
 	d.used.Store(&map[string]*ruleSeries{})
 	return d
 }
@@ -76,9 +83,22 @@ func (m *Metrics) Decided(e rules.Event) {
 	if e.Banned {
 		r.banned.Inc()
 	}
+	if r.charged != nil && e.Outcome == rules.Allowed && r.tokens == nil {
+		r.charged.Add(uint64(max(0, e.Cost)))
+	}
 	if r.labelKeys {
 		d.countKey(e.Rule.Name, e.Key, e.Outcome.String())
 	}
+}
+
+// Answered counts a request. It is for rules.Options.
+func (m *Metrics) Answered(o rules.Outcome) { m.decisions.requests[o].Inc() }
+
+// Requests returns how many requests were answered, and how many of them were denied.
+func (m *Metrics) Requests() (all, denied uint64) {
+	r := &m.decisions.requests
+	denied = value(r[rules.Denied])
+	return value(r[rules.Allowed]) + denied + value(r[rules.Failed]), denied
 }
 
 // Unmatched counts a request that no rule matched. It is for rules.Options.
@@ -119,6 +139,12 @@ func (m *Metrics) Use(list []rules.Rule) {
 		}
 		if r.Cost.IsLate() {
 			s.tokens = d.tokens.series(r.Name)
+		}
+		if r.Cost.HasTokens() {
+			s.charged = new(atomic.Uint64)
+			if before := (*d.used.Load())[r.Name]; before != nil && before.charged != nil {
+				s.charged = before.charged
+			}
 		}
 		used[r.Name] = s
 		if r.LabelKeys && d.keys[r.Name] == nil {
@@ -163,16 +189,20 @@ func (m *Metrics) UseModes(list []rules.InForce) {
 }
 
 // Counts are the decisions of a rule since the server started or the rule was added.
-type Counts struct{ Allowed, Denied, ShadowDenied, Failed, Degraded, Banned uint64 }
+type Counts struct{ Allowed, Denied, ShadowDenied, Failed, Degraded, Banned, Tokens uint64 }
 
 // Rules calls f with the counts of each rule in use, as Prometheus sees them.
 func (m *Metrics) Rules(f func(rule string, c Counts)) {
 	for rule, s := range *m.decisions.used.Load() {
+		tokens := uint64(0)
+		if s.charged != nil {
+			tokens = s.charged.Load()
+		}
 		f(rule, Counts{
 			Allowed: value(s.outcomes[rules.Allowed]), Denied: value(s.outcomes[rules.Denied]),
 			ShadowDenied: value(s.outcomes[rules.ShadowDenied]),
 			Failed:       value(s.outcomes[rules.Failed]), Degraded: value(s.degraded),
-			Banned: value(s.banned),
+			Banned: value(s.banned), Tokens: tokens,
 		})
 	}
 }

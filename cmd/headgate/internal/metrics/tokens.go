@@ -41,6 +41,7 @@ func (m *Metrics) Settled(s rules.Settlement) {
 	}
 	r.tokens.estimated.Add(float64(s.Estimated))
 	r.tokens.used.Add(float64(s.Used))
+	r.charged.Add(uint64(max(0, s.Used)))
 	if !s.Known {
 		r.tokens.unknown.Inc()
 	}

@@ -50,10 +50,16 @@ func (q *Question) Decide(ctx context.Context) (Verdict, error) {
 // decide asks the rules that enforce, and then those in shadow, whose cost depends on the verdict.
 func (q *Question) decide(ctx context.Context) (Verdict, error) {
 	if err := q.enforce(ctx); err != nil {
+		q.answered(Failed)
 		return Verdict{}, err
 	}
 	v := q.verdict()
 	q.observe()
+	answer := Denied
+	if v.Allowed {
+		answer = Allowed
+	}
+	q.answered(answer)
 	counts := q.countsDenial(&v)
 	if counts {
 		q.countDenial(ctx)
@@ -208,6 +214,13 @@ func (q *Question) observe() {
 			a.granted = true
 			q.engine.observe(a, Allowed, nil)
 		}
+	}
+}
+
+// answered reports the answer to a request, unless a program peeks or refunds.
+func (q *Question) answered(o Outcome) {
+	if q.engine.options.Answered != nil && len(q.asks) > 0 && !q.asks[0].silent {
+		q.engine.options.Answered(o)
 	}
 }
 

@@ -36,6 +36,10 @@ type Options struct {
 	// quick. Default: none.
 	Observe func(Event)
 
+	// Answered is called once for each request that a rule applies to, and must be as quick.
+	// Default: none.
+	Answered func(Outcome)
+
 	// Settled is called with each cost that is in a response, and must be as quick. Default: none.
 	Settled func(Settlement)
 

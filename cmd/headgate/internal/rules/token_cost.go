@@ -27,6 +27,9 @@ type Settlement struct {
 // IsLate reports whether the response has the cost.
 func (c Cost) IsLate() bool { return c.ResponseHeader != "" || c.Tokens != nil }
 
+// HasTokens reports whether a request can cost another number of tokens than 1.
+func (c Cost) HasTokens() bool { return c.IsLate() || c.RequestHeader != "" || c.Fixed > 1 }
+
 // Known returns the cost of a request without its fields and its body.
 func (c Cost) Known() int64 {
 	if c.Tokens != nil {

@@ -114,7 +114,8 @@ func (s *server) build() error {
 	}
 	s.overrides = s.openOverrides()
 	s.engine = rules.New(s.native, s.stores.permits, rules.Options{
-		Overrides: s.overrides, Observe: s.decided, Settled: s.metrics.Settled,
+		Overrides: s.overrides, Observe: s.decided, Answered: s.metrics.Answered,
+		Settled:   s.metrics.Settled,
 		Unmatched: s.metrics.Unmatched,
 	})
 	s.metrics.Register(metrics.Waiting(s.engine.Waiting))
