@@ -40,7 +40,7 @@ func TestConsoleBan(t *testing.T) {
 	p.until("it says that much is denied", says("#verdict-title", " denials a second since "))
 	p.until("it says who", says("#culprit-key", bot)+" && "+says("#culprit-rule", "api"))
 	p.until("the rates are shown", `parseFloat(document.querySelector("#n-denied").textContent) > 5 &&
-		parseFloat(document.querySelector("#n-allowed").textContent) > 5`)
+		parseFloat(document.querySelector("#n-asked").textContent) > 5`)
 	p.until("the key is listed", rowOf(bot))
 
 	p.until("the buttons name the key", says("#culprit-ban", "Ban "+bot)+" && "+

@@ -21,7 +21,7 @@ type counterReader struct {
 	all     totals // up to the last reading
 
 	history *history
-	recent  []period // the last ones, the newest last: at least one
+	recent  []period // the last rateTicks, the newest last: at least one
 	latency latency
 }
 
@@ -34,15 +34,15 @@ type period struct {
 	all   totals
 }
 
-// rateSpan is over how long a rate is the mean.
-const rateSpan = 5 * time.Second
+// rateTicks is over how many readings a rate is the mean, of rules and of keys. While somebody looks,
+// there is one each second.
+const rateTicks = 5
 
 // lately returns what was counted in the last seconds, but nothing before begin if it can.
 func (s *counterReader) lately(begin time.Time) period {
 	sum := period{at: s.read, rules: map[string]counts{}}
 	for i, r := range slices.Backward(s.recent) {
-		isOld := s.read.Sub(r.at.Add(-r.span)) > rateSpan || r.at.Add(-r.span).Before(begin)
-		if isOld && i < len(s.recent)-1 {
+		if r.at.Add(-r.span).Before(begin) && i < len(s.recent)-1 {
 			break
 		}
 		sum.span += r.span
@@ -98,7 +98,7 @@ func (s *counterReader) sample(now time.Time) {
 	s.readTotals(&one)
 	one.all.addTo(&s.history.all[step%kept])
 	s.recent = append(s.recent, one)
-	s.recent = s.recent[max(0, len(s.recent)-2*int(rateSpan/time.Second)):]
+	s.recent = s.recent[max(0, len(s.recent)-rateTicks):]
 }
 
 // readTotals reads the counters of no rule.

@@ -17,11 +17,10 @@ import (
 
 // The bounds of what is known about denied keys.
 const (
-	generation  = 5 * time.Minute          // keys are forgotten after one to two of these
-	maxTables   = 200                      // rules
-	maxEntries  = 128                      // keys of a rule, in a generation
-	maxKeyBytes = observe.MaxDeniedKey     // of longer keys, the beginning is kept
-	rateTicks   = int(rateSpan / interval) // over which the rate of a key is the mean
+	generation  = 5 * time.Minute      // keys are forgotten after one to two of these
+	maxTables   = 200                  // rules
+	maxEntries  = 128                  // keys of a rule, in a generation
+	maxKeyBytes = observe.MaxDeniedKey // of longer keys, the beginning is kept
 )
 
 // deniedKeys finds the keys that each rule denies most. It exists while the console has viewers.
@@ -201,7 +200,8 @@ type deniedKey struct {
 	First  int64   `json:"first"` // milliseconds since 1970; of those in Denied and Shadow
 	Last   int64   `json:"last"`
 
-	Seen *requestsSeen `json:"seen,omitempty"`
+	Foreign bool          `json:"foreign,omitempty"` // no key that its rule makes: of a program
+	Seen    *requestsSeen `json:"seen,omitempty"`
 }
 
 // most returns the keys that each rule denied most, n of all rules, as of the last tick.

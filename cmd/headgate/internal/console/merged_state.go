@@ -49,6 +49,8 @@ type storeStatus struct {
 	Then  string `json:"when_store_fails"` // see Options.WithoutStore
 	P50   *int64 `json:"p50_us"`
 	P99   *int64 `json:"p99_us"`
+
+	KnowsInstances bool `json:"knows_instances"` // the file has their number
 }
 
 // ruleState is a rule, and what the fleet decides by it for each second.
@@ -105,7 +107,7 @@ func merge(l *ruleList, own *snapshot, others []*snapshot, past map[string]uint6
 			s.MoreRules++
 		}
 	}
-	s.order(past)
+	s.order(past, l)
 	s.MoreRules -= len(s.Rules)
 	return s
 }
@@ -173,7 +175,7 @@ func (r *ruleState) set(of rates) {
 }
 
 // order sorts rules and instances, and keeps those that are shown.
-func (s *state) order(past map[string]uint64) {
+func (s *state) order(past map[string]uint64, l *ruleList) {
 	slices.SortFunc(s.Rules, func(a, b ruleState) int {
 		return cmp.Or(cmp.Compare(past[b.Name], past[a.Name]), cmp.Compare(a.Name, b.Name))
 	})
@@ -185,6 +187,7 @@ func (s *state) order(past map[string]uint64) {
 		for j := range keys {
 			keys[j].Rate = tenth(keys[j].Rate)
 			keys[j].Seen = keys[j].Seen.shown()
+			keys[j].Foreign = l.isForeign(s.Rules[i].Name, keys[j].Key)
 		}
 		s.Rules[i].DeniedKeys = append([]deniedKey{}, keys...) // a list, and not null
 	}

@@ -25,13 +25,16 @@ type ruleList struct {
 	handler *Handler
 	rules   []rule // in the order of the files
 	byName  map[string]rule
+	checks  map[string]func(key string) error // of the keys of a rule
 }
 
 // refresh reads the rules again.
 func (l *ruleList) refresh() {
 	l.rules, l.byName = l.rules[:0], make(map[string]rule, len(l.byName))
+	l.checks = make(map[string]func(string) error, len(l.byName))
 	for _, r := range l.handler.options.Engine.Rules() {
 		l.rules = append(l.rules, rule{r.Name, kindRule, r.Mode.String(), r.FileMode.String()})
+		l.checks[r.Name] = r.CheckKey
 	}
 	if c := l.handler.options.Domains.Config(); c != nil {
 		for _, r := range c.Rules() {
@@ -41,6 +44,12 @@ func (l *ruleList) refresh() {
 	for _, r := range l.rules {
 		l.byName[r.Name] = r
 	}
+}
+
+// isForeign reports whether a rule makes no such keys.
+func (l *ruleList) isForeign(rule, key string) bool {
+	check := l.checks[rule]
+	return check != nil && check(key) != nil
 }
 
 // find returns what is known about the rule name, which may not be in the list: one that was

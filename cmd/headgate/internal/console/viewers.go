@@ -131,6 +131,7 @@ func (r *runner) state(now time.Time) []byte {
 	s.Store.State = r.storeState(s.Store.P50)
 	r.isSlow = s.Store.State == storeSlow
 	s.Store.Then = o.WithoutStore()
+	s.Store.KnowsInstances = r.handler.loaded.Load().config.Instances > 0
 	if o.Redis == nil {
 		s.Store.Kind, s.Store.State = "memory", storeUp
 	}

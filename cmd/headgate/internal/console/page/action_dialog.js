@@ -1,7 +1,7 @@
 // A dialog that says what an action will do, and a line that says whether it worked.
 
 import { idleBans, outcome } from "./action_text.js";
-import { act as send, undo } from "./api.js";
+import { act as send, putBack, undo } from "./api.js";
 import { byId, h, setText } from "./dom.js";
 import { build } from "./forms.js";
 import { sentence } from "./key_text.js";
@@ -71,6 +71,17 @@ export class ActionDialog {
     } catch (error) {
       this.#show("bad", left.length ? `The undo failed: ${outcome(left[0], rulesOf(left))} ${
         sentence(error.message)}` : `Undone, but the page is not up to date: ${error.message}`);
+    }
+  }
+
+  // putBack puts back what the store has lost.
+  async putBack() {
+    try {
+      const done = await putBack(localStorage.getItem(place) ?? "");
+      this.#show("good", `${outcome(done)} ${done.note}.`);
+      await this.app.refresh();
+    } catch (error) {
+      this.#show("bad", sentence(error.message));
     }
   }
 

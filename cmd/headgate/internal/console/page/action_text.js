@@ -2,10 +2,10 @@
 
 import { longSpan, number, plural, rate } from "./format.js";
 import { breadth, inRules, listOf, siblings } from "./key_breadth.js";
-import { deniedKey, manyText } from "./key_requests.js";
+import { deniedKey, whoText } from "./key_requests.js";
 import { brief } from "./key_text.js";
 import { time } from "./times.js";
-import { differs } from "./verdict.js";
+import { differs, wouldDeny } from "./verdict.js";
 
 export const durations = [
   [600, "10 minutes"], [3600, "1 hour"], [86400, "1 day"], [null, "until lifted"],
@@ -24,6 +24,7 @@ export function outcome({ act, rule, key, limits, mode, until, undone, ended }, 
     case "raise": return `Raised ${of} to ${limits.join(", ")}${end}.`;
     case "lift": return `Lifted the override of ${of}.`;
     case "reset": return `Reset ${of}.`;
+    case "restore": return "Put back what the store had lost.";
     default: return `Switched rule ${rule} to mode ${names[mode] ?? mode}${end}.`;
   }
 }
@@ -72,7 +73,7 @@ export function effect(request, model, now = Date.now()) {
 
 // caution warns of what a person may not expect of a request, or is "".
 export function caution({ act, rule, key, limits, mode }, model) {
-  if (act === "ban") return manyText(deniedKey(model, rule, key));
+  if (act === "ban") return whoText(deniedKey(model, rule, key));
   if (act === "mode") {
     return mixedText(rule, model, mode !== "file" ? "The switch is for all of them."
       : "Each uses the mode of its own file. The mode shown is of this one.");
@@ -127,8 +128,9 @@ function banText({ rule, key, also }, state, until, model) {
 function passing(rule, key, model) {
   const { now } = model.limits(rule, key);
   const n = deniedKey(model, rule, key)?.per_s ?? 0;
+  const limits = now.map((limit) => limit.replace(/ burst \d+/, ""));
   return n > 0 && now.length > 0 ? ` It is denied ${rate(n)} requests a second already: the ban `
-    + `also stops the ${now.join(", ")} that still pass.` : "";
+    + `also stops the ${limits.join(", ")} that still pass.` : "";
 }
 
 function raiseText({ rule, key, limits, keep_usage }, until, model, all) {
@@ -145,8 +147,10 @@ function raiseText({ rule, key, limits, keep_usage }, until, model, all) {
 function modeText({ rule, mode }, state, until, model) {
   const wanted = mode === "file" ? state.file_mode : mode;
   const changed = wanted === state.file_mode ? "" : ` ${until}`;
-  const present = `With the present traffic, that is about ${
-    rate((state.denied ?? 0) + (state.shadow_denied ?? 0))} requests a second.`;
+  const n = (state.denied ?? 0) + (state.shadow_denied ?? 0);
+  const present = !n ? "With the present traffic, that is about 0 requests a second."
+    : `With the present traffic, it ${wouldDeny({ ...state, shadow_denied: n,
+      denied_keys: state.denied_keys.map((k) => ({ ...k, shadow_denied: 1 })) })}.`;
   const bans = model.bans(rule);
   const idle = bans === 0 ? "" : ` Its ${plural(bans, "ban")} ${bans === 1 ? "has" : "have"
   } no effect then: requests of banned keys are allowed.`;

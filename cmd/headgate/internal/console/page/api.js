@@ -56,6 +56,7 @@ export const getAccess = (bearer) => ask("access", { token: bearer });
 export const getConfig = () => ask("config");
 export const getActs = () => ask("acts");
 export const act = (request) => post("acts", request);
+export const putBack = (by) => post("lost", { by });
 export const undo = (id, by) => post(`acts/${encodeURIComponent(id)}/undo`, { by });
 
 export function getKey(key, rule) {

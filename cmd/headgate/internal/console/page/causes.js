@@ -1,32 +1,109 @@
-// What may have begun denials, and when: the rules changed, an instance started or is gone, a ban
-// ended. They are marks in the chart, and the headline names the one before it.
+// What happened: the store was slow or away, the rules changed, operators acted, instances came and
+// went. These are the bands below the chart, and the headline names the one that explains denials.
 
+import { outcome } from "./action_text.js";
+import { plural } from "./format.js";
 import { brief } from "./key_text.js";
 
 const stepTolerance = 6_000; // milliseconds by which a step may begin before its cause
 export const causeTime = 15_000; // between a cause and what it began
 const burstTime = 60_000; // the same of a change, because a burst may be used up first
 
-// causes returns {at, text, rules, isChange, isEnd}, the oldest first: rules is null for all.
-export function causes(model) {
-  const changes = (model.config?.changes ?? []).map(({ at, removed, added }) => {
-    const lines = [...removed, ...added];
-    const isChange = lines.some((line) => !line.startsWith("override of ")); // for many keys
-    return { at, text: "the rules changed", rules: namesIn(lines), isChange };
-  });
-  const ends = (model.acts ?? []).filter((a) => a.undone || a.ended?.why === "expired")
-    .map((a) => ({
-      at: a.undone?.at ?? a.ended.at ?? a.until, rules: new Set([a.rule]), isEnd: true,
-      text: `the ${a.act === "mode" ? `switch of rule ${a.rule}` : `${a.act} of ${
-        brief(a.key ?? "")}`} ${a.undone ? "was undone" : "ended"}`,
-    }));
-  return [...changes, ...ends, ...model.comings, ...outages(model)].sort((a, b) => a.at - b.at);
+// The kinds of events, in the order in which they explain denials.
+const kinds = ["rules", "acts", "store", "instances"];
+
+// events returns {kind, at, to, text, rules, begins}, the oldest first: to is the end of what lasts,
+// and rules is null for all. Begins is false for what cannot begin denials.
+export function events(model) {
+  return [...changes(model), ...acts(model), ...outages(model), ...fleet(model)]
+    .map((e) => ({ rules: null, begins: true, to: e.at, ...e })).sort((a, b) => a.at - b.at);
 }
 
-// areMany says of each step whether many decisions were made without the store. A single one is
-// none, nor are a few of very many: they trouble nobody.
-const areMany = ({ degraded, allowed, denied }) =>
-  degraded.map((n, i) => n > 1 && n >= 0.05 * (allowed[i] + denied[i]));
+function changes({ config, state }) {
+  const failed = state?.instances.find((i) => i.config?.error)?.config.error;
+  return [
+    ...(config?.changes ?? []).map(({ at, removed, added }) => {
+      const lines = [...removed, ...added];
+      const isChange = lines.some((line) => !line.startsWith("override of ")); // for many keys
+      return { kind: "rules", at, text: "the rules changed", rules: namesIn(lines), isChange };
+    }),
+    ...failed ? [{ kind: "rules", at: failed.at, to: Infinity, begins: false, isBad: true,
+      text: "the files could not be loaded" }] : [],
+  ];
+}
+
+// acts are events at their beginning and at their end. A client that may send more can use up other
+// limits, too.
+function acts({ acts: list, lost }) {
+  const begun = (list ?? []).map((a) => ({
+    kind: "acts", at: a.at, to: endOf(a) ?? (a.act === "reset" ? a.at : Infinity),
+    text: outcome({ ...a, until: null }).slice(0, -1), cause: causeText(a),
+    rules: a.act === "raise" || a.act === "reset" ? null : new Set([a.rule]),
+    begins: a.act !== "ban" && !a.undone,
+  }));
+  const ended = (list ?? []).filter((a) => a.undone || a.ended?.why === "expired").map((a) => ({
+    kind: "acts", at: endOf(a), isEnd: true, rules: a.act === "ban" ? null : new Set([a.rule]),
+    text: `${causeText(a)} ${a.undone ? "was undone" : "ended"}`,
+  }));
+  return [...begun, ...ended, ...lost?.at ? [{ kind: "acts", at: lost.at, isBad: true,
+    text: `${lostText(lost)} lost` }] : []];
+}
+
+const causeText = (a) => `the ${a.act === "mode" ? `switch of rule ${a.rule}`
+  : `${a.act} of ${brief(a.key ?? "")} in rule ${a.rule}`}`;
+
+const endOf = (a) => a.undone?.at ?? a.ended?.at ?? a.until;
+
+// lostText says what the store has lost: "2 bans and 1 raise were".
+export function lostText({ count }) {
+  const parts = [["ban", "ban"], ["limits", "raise"], ["mode", "switched mode"]]
+    .filter(([kind]) => count[kind] > 0).map(([kind, name]) => plural(count[kind], name));
+  const isOne = Object.values(count).reduce((a, b) => a + b) === 1;
+  return `${parts.join(" and ")} ${isOne ? "was" : "were"}`;
+}
+
+const pause = 6; // steps of a well store that do not end an outage
+
+// outages says when the store was slow, or decisions were made without it.
+function outages(model) {
+  const { counts, calls, from, step_s, startOf } = model.history(null);
+  const states = calls.map(({ called, late }, i) => {
+    const all = counts.allowed[i] + counts.denied[i] + counts.error[i];
+    const without = counts.degraded[i] + counts.error[i];
+    if (without > 1 && without >= 0.95 * all) return "the store was away";
+    return (without > 1 && without >= 0.05 * all) || (called > 1 && 2 * late >= called)
+      ? "the store was slow, or failed" : ""; // a single one troubles nobody
+  });
+  const list = [];
+  states.forEach((text, i) => {
+    if (!text) return;
+    const last = list.at(-1);
+    const at = startOf(i), to = (from + (i + 1) * step_s) * 1000;
+    const isSame = last && at - last.to <= pause * step_s * 1000;
+    if (isSame && last.text === text) last.to = to;
+    else list.push({ kind: "store", at, to, text, isBad: true, begins: !isSame });
+  });
+  return list;
+}
+
+// storeSince returns when the trouble with the store that lasts began, or null.
+export function storeSince(model, now) {
+  const list = outages(model);
+  let i = list.length - 1;
+  if (i < 0 || list[i].to < now - 20_000) return null;
+  while (i > 0 && !list[i].begins) i--;
+  return list[i].at;
+}
+
+// fleet says which instances started, and which were gone.
+function fleet(model) {
+  const { instances = [], gone = [] } = model.state ?? {};
+  const oldest = model.history(null).from * 1000;
+  return [
+    ...[...instances, ...gone].map((i) => ({ at: i.started_at, text: `${i.name} started` })),
+    ...gone.map((i) => ({ at: i.at, text: `${i.name} was gone` })),
+  ].filter((e) => e.at > oldest).map((e) => ({ kind: "instances", ...e }));
+}
 
 // deniedWithoutStore returns a function that says of a key that, from its first denial to its last,
 // most decisions were made without the store, or "".
@@ -44,20 +121,6 @@ export function deniedWithoutStore(model) {
     + "store: the limits of this key may allow what it sends." : "");
 }
 
-const pause = 6; // steps without a decision of the kind, after which the store is well again
-
-// outages says when decisions without the store began and ended.
-function outages(model) {
-  const { counts, from, step_s, startOf } = model.history(null);
-  const many = areMany(counts);
-  const isOut = many.map((_, i) => many.slice(Math.max(0, i - pause), i + 1).some(Boolean));
-  return isOut.flatMap((out, i) => (i === 0 || out === isOut[i - 1] ? [] : [{
-    at: startOf(out ? i : i - pause), rules: null, isOut: out,
-    text: !out ? "the store was well again" : startOf(i) > (from + i * step_s) * 1000
-      ? "the store was away already, or too slow" : "the store failed, or was too slow",
-  }]));
-}
-
 // nameIn returns the rule that a line of a change is about, or undefined if it is about all.
 export const nameIn = (line) => /^(?:rule|override of) ([^: ]+)/.exec(line)?.[1];
 
@@ -67,18 +130,22 @@ function namesIn(lines) {
   return names.includes(undefined) ? null : new Set(names);
 }
 
-// causeOf returns the last cause for a rule just before start, or null. Denials that rise at start
-// may begin earlier, at first: then an instance or the store that changed between is no cause.
-export function causeOf(model, rule, start, first) {
-  return causes(model).findLast((c) => (c.rules === null || c.rules.has(rule))
-    && c.at - stepTolerance <= (c.rules === null && !c.isChange ? first : start)
-    && start <= c.at + (c.isChange ? burstTime : c.rules === null ? stepTolerance : causeTime))
-    ?? null;
+// causesOf returns what may have begun the denials of a rule at start, one of each kind, the best
+// first. They may begin earlier, at first: then an instance or the store that changed between is no
+// cause.
+export function causesOf(model, rule, start, first) {
+  const isNear = ({ kind, at, isChange }) => {
+    const isAround = kind === "store" || kind === "instances";
+    const most = isChange ? burstTime : isAround ? stepTolerance : causeTime;
+    return at - stepTolerance <= (isAround ? first : start) && start <= at + most;
+  };
+  const near = events(model).filter((e) => e.begins && (!e.rules || e.rules.has(rule)) && isNear(e));
+  return kinds.map((kind) => near.findLast((e) => e.kind === kind)).filter(Boolean);
 }
 
 // after says how long after a cause something began.
-export function after({ at, text }, start) {
+export function after({ at, text, cause = text }, start) {
   const seconds = Math.round((start - at) / 1000);
-  return seconds < 1 ? `as ${text}`
-    : `${seconds === 1 ? "a second" : `${seconds} seconds`} after ${text}`;
+  return seconds < 1 ? `as ${cause}`
+    : `${seconds === 1 ? "a second" : `${seconds} seconds`} after ${cause}`;
 }

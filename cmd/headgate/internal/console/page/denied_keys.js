@@ -7,8 +7,8 @@ import { number, percent, rate } from "./format.js";
 import { breadth } from "./key_breadth.js";
 import { keyOverride } from "./key_override.js";
 import { Panel } from "./key_panel.js";
-import { manyText } from "./key_requests.js";
-import { brief, cutOff, keyText } from "./key_text.js";
+import { isCrowd, whoText } from "./key_requests.js";
+import { brief, keyText, unusable } from "./key_text.js";
 import { Few, Order, Rows } from "./rows.js";
 import { ago, time, utc } from "./times.js";
 
@@ -93,7 +93,8 @@ function keys() {
       });
     }
   }
-  items.sort((a, b) => a.would - b.would || b.per_s - a.per_s || sum(b) - sum(a));
+  items.sort((a, b) => (a.per_s === 0) - (b.per_s === 0) || a.would - b.would || b.per_s - a.per_s
+    || sum(b) - sum(a));
   return items.map((item) => ({ ...item, share: total ? Math.min(1, item.per_s / total) : 0 }));
 }
 
@@ -104,7 +105,7 @@ const textOf = ({ denied, shadow_denied: would }) => [
 
 const sum = (item) => item.denied + item.shadow_denied;
 
-function makeRow({ rule, key, kind }) {
+function makeRow({ rule, key, kind, foreign }) {
   const name = h("button", {
     type: "button", class: "key-name", title: keyText(key), "aria-expanded": "false",
   }, h("bdi", {}, h("code", {}, brief(key))));
@@ -119,7 +120,7 @@ function makeRow({ rule, key, kind }) {
     "aria-label": `${act} ${brief(key)} in rule ${rule}…`,
   }, `${act}…`), () => app.acting.open(act.toLowerCase(), { rule, key })));
   const details = h("div", { class: "key-panel", hidden: true });
-  const cut = cutOff(key);
+  const cut = unusable({ key, foreign });
   const panel = new Panel(app, details, name, cut);
   const isShared = () => kind !== "domain" && breadth(app.model, rule, key) !== null;
   name.addEventListener("click", () => {
@@ -143,13 +144,14 @@ function makeRow({ rule, key, kind }) {
       meta.title = `Last denied ${utc(item.last)}; ${percent(item.share)} of what ${all}`;
       bar.classList.toggle("would", item.would);
       bar.style.width = `${item.share * 100}%`;
-      const isFree = !keyOverride(app, state, rule, key) && !isShared() && !item.withoutStore;
-      setText(note, item.withoutStore);
+      const caution = item.withoutStore || whoText(item, true);
+      const isFree = !keyOverride(app, state, rule, key) && !isShared() && !caution;
+      setText(note, caution);
       for (const button of [ban, raise]) {
         show(button, isFree);
         disable(button, app.cannotAct(kind) || cut);
       }
-      raise.classList.toggle("primary", manyText(item) !== "");
+      raise.classList.toggle("primary", isCrowd(item));
       panel.draw();
     },
   };

@@ -48,7 +48,8 @@ export class Events {
   }
 
   async #run(controller) {
-    let watch = setTimeout(() => controller.abort(), 2 * silence);
+    const end = () => controller.abort(new Error("the server sends nothing"));
+    let watch = setTimeout(end, 2 * silence);
     const { signal } = controller;
     const started = performance.now();
     try {
@@ -58,7 +59,7 @@ export class Events {
         const { value, done } = await reader.read();
         if (done) throw new Error("the connection ended");
         clearTimeout(watch);
-        watch = setTimeout(() => controller.abort(), silence);
+        watch = setTimeout(end, silence);
         if (performance.now() - started > silence) this.#failures = 0; // it was no short visit
         rest = this.#take(rest + value);
       }

@@ -89,7 +89,7 @@ const labelled = (text, control) => h("div", { class: "field grow" },
 // fieldsOf returns {elements, values(), first} of what an act needs to know.
 function fieldsOf(app, act, rule, key) {
   const duration = choice("for", "Duration", durations.map(([s, text]) =>
-    [String(s), act === "mode" && !s ? "until changed" : text]), act === "mode" ? "3600" : "600");
+    [String(s), act === "mode" && !s ? "until changed" : text]), "600");
   const seconds = () => (duration.value() === "null" ? null : Number(duration.value()));
   switch (act) {
     case "ban": return banFields(app, rule, key, duration, seconds);
@@ -116,7 +116,8 @@ const split = (text) => text.split(",").map((part) => part.trim()).filter(Boolea
 
 function raiseFields(app, rule, key, duration, seconds) {
   const { now, file, override } = app.model.limits(rule, key);
-  const asked = deniedKey(app.model, rule, key)?.per_s ?? 0;
+  const isTokens = app.model.hasCost(rule); // of which requests say nothing
+  const asked = isTokens ? 0 : deniedKey(app.model, rule, key)?.per_s ?? 0;
   const limits = input("act-limits", {
     value: wanted(now, asked).join(", "), spellcheck: "false", autocapitalize: "none",
   });
@@ -124,7 +125,8 @@ function raiseFields(app, rule, key, duration, seconds) {
   const inForce = !now.length ? "" : override?.limits?.length
     ? `; now ${now.join(", ")} by a raise, in the file ${file.join(", ")}`
     : `; now ${now.join(", ")}`;
-  const asks = asked > 0 ? `; the key asks for ${rate(asked)} a second more` : "";
+  const asks = asked > 0 ? `; the key asks for ${rate(asked)} a second more`
+    : isTokens ? "; they are of tokens, not of requests" : "";
   return {
     elements: [labelled(`Limits, such as 100/m burst 20, 500/h${inForce}${asks}`, limits),
       duration.element,
@@ -136,10 +138,11 @@ function raiseFields(app, rule, key, duration, seconds) {
 
 function modeFields(app, rule, duration, seconds) {
   const state = app.model.rule(rule);
+  const isSwitched = state.mode !== state.file_mode; // then the first choice is its end
   const mode = choice("mode", "Mode", [
     ...["enforce", "shadow"].filter((m) => m !== state.file_mode).map((m) => [m, m]),
     ["file", `as in the file (${state.file_mode})`],
-  ], state.file_mode === "shadow" ? "file" : "shadow");
+  ], isSwitched || state.file_mode === "shadow" ? "file" : "shadow");
   return {
     elements: [mode.element, duration.element], first: mode.first,
     values: () => {

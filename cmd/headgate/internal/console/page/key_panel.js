@@ -6,7 +6,7 @@ import { h, setAttribute, setText } from "./dom.js";
 import { number, plural, span } from "./format.js";
 import { isShared } from "./key_breadth.js";
 import { keyOverride } from "./key_override.js";
-import { deniedKey, manyText, seenText } from "./key_requests.js";
+import { deniedKey, isCrowd, seenText, whoText } from "./key_requests.js";
 import { brief, keyText } from "./key_text.js";
 
 const interval = 2_000;
@@ -138,10 +138,9 @@ class RulePart {
   draw() {
     const has = keyOverride(this.app, this.override, this.rule, this.key);
     const denied = deniedKey(this.app.model, this.rule, this.key);
-    const many = manyText(denied);
-    setText(this.seen, `${many} ${seenText(denied)}`.trim());
+    setText(this.seen, `${whoText(denied)} ${seenText(denied)}`.trim());
     const [ban, raise, reset] = this.buttons;
-    arrange(ban, raise, many !== "");
+    arrange(ban, raise, isCrowd(denied));
     reset.hidden = this.isPattern;
     const override = has ? this.app.model.override(this.rule, this.key) : null;
     ban.hidden = Boolean(override?.ban) || isShared(this.key);

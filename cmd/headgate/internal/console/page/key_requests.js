@@ -1,30 +1,55 @@
-// What a denied key asked for, and how much: is it a bot, or an office?
+// What a denied key asked for, how much, and from where: is it a bot, or an office?
 
-import { number, visible } from "./format.js";
+import { number, plural, visible } from "./format.js";
 import { timeOfDay } from "./times.js";
 
 // deniedKey returns what is known of a key that a rule denies, or null.
 export const deniedKey = (model, rule, key) =>
   model.rules().find((r) => r.name === rule)?.denied_keys.find((k) => k.key === key) ?? null;
 
+const kept = 64; // noted requests of an instance
+
 // seenText says which of its requests were noted, or is "".
 export function seenText(key) {
   if (!key?.seen) return "";
-  const { requests, methods, paths, agents } = key.seen;
+  const { requests, methods, paths, agents, kinds } = key.seen;
   const what = key.shadow_denied ? "Denied, or would be," : "Denied";
   return `${what} from ${timeOfDay(key.first)} to ${timeOfDay(key.last)}. The newest ${
-    number(requests)} that were noted: ${list(methods, requests)} ${list(paths, requests)
-  }; user agents ${list(agents, requests)}.`;
+    number(requests)} that were noted, from ${plural(kinds.clients, "address", "addresses")}: ${
+    list(methods, requests)} ${kinds.paths > 3 ? `${kinds.paths} paths: ` : ""}${
+    list(paths, requests)}; user agents ${list(agents, requests)}.`;
 }
 
 const several = 3; // user agents and paths, from which on a key may be many people
+const crowd = 8; // addresses, from which on a key that is no address is used by others
 
-// manyText says that a key may be many people, or is "". A bot that names many agents still asks
-// for one thing.
-export const manyText = (key) => ([key?.seen?.agents, key?.seen?.paths].some((of) =>
-  Object.keys(of ?? {}).length < several) ? ""
-  : "It has several user agents and paths: one key can be many people, such as the address of an "
-    + "office. A ban stops all of them.");
+const atLeast = (n, requests) => `${n === requests && n >= kept ? "at least " : ""}${n} addresses`;
+
+// whoText says who a key may be, or is "". With isCaution, only what makes a ban a mistake.
+export function whoText(key, isCaution = false) {
+  if (!key?.seen) return "";
+  const { requests, kinds, paths } = key.seen;
+  if (kinds.forwarded >= crowd) {
+    return `Its requests name ${atLeast(kinds.forwarded, requests)} in X-Forwarded-For, which have `
+      + "no effect: if it is a proxy of yours, add it to trust in the file.";
+  }
+  if (!key.key.includes("ip:") && kinds.clients >= crowd) {
+    return `${atLeast(kinds.clients, requests).replace(/^a/, "A")} use this key, as in an attack on `
+      + "one account. The rule holds it to its limit; a ban would lock its owner out.";
+  }
+  if (isCaution) return "";
+  if (isCrowd(key)) {
+    return "It has several user agents and paths: one key can be many people, such as the address "
+      + "of an office. A ban stops all of them.";
+  }
+  return requests >= 10 && kinds.paths === 1 && kinds.agents === 1 && kinds.clients === 1
+    ? `It repeats ${Object.keys(paths)[0]} only: a client that retries without pause looks like this.`
+    : "";
+}
+
+// isCrowd is whether a key may be many people. A bot that names many agents still asks for one thing.
+export const isCrowd = (key) => [key?.seen?.kinds.agents, key?.seen?.kinds.paths]
+  .every((n) => n >= several);
 
 // list names texts with how often they were there, the most frequent first. A count is left out if
 // it is that of all.
@@ -45,7 +70,8 @@ export function wanted(limits, per_s) {
     const [, count, unit, , burst, rest] = parts;
     const denied = per_s * { s: 1, m: 60, h: 3600, d: 86400 }[unit];
     const n = rounded((Number(count) + denied) * 1.2);
-    return `${n}/${unit}${burst ? ` burst ${Math.max(n, Number(burst))}` : ""}${rest}`;
+    const more = Math.ceil(Number(burst) * n / Number(count)); // in the same proportion
+    return `${n}/${unit}${burst ? ` burst ${Math.min(n, more)}` : ""}${rest}`;
   });
 }
 

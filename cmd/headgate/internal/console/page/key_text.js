@@ -20,6 +20,10 @@ export function brief(key) {
 
 const kept = 256; // bytes of a denied key that the server keeps; it marks the end of others
 
+// unusable says why nothing can be done with a key of the list of denied keys, or "".
+export const unusable = ({ key, foreign }) => cutOff(key) || (foreign
+  ? "A program named this key, and the rule makes no such keys: it can have no override" : "");
+
 // cutOff says that a key that was denied is the beginning of a longer one, or "".
 export function cutOff(key) {
   return key.endsWith("…") && new TextEncoder().encode(key).length >= kept

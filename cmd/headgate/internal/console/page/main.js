@@ -62,7 +62,7 @@ const app = {
       getConfig().catch(() => null), getActs().catch(() => null),
     ]);
     if (config) this.model.config = config;
-    if (list) this.model.setActs(list.acts);
+    if (list) [this.model.acts, this.model.lost] = [list.acts, list.lost];
     drawSlow();
   },
 
@@ -136,7 +136,7 @@ function rest() {
   if (!app.isOn) return;
   app.end();
   document.body.classList.add("stale");
-  document.title = "Headgate console";
+  document.title = "(no connection) Headgate console";
 }
 
 function attend() {

@@ -1,17 +1,18 @@
 // The live part: the verdict, the numbers, and the rules.
 
-import { outcome } from "./action_text.js";
-import { causes } from "./causes.js";
+import { events } from "./causes.js";
 import { arrange, disable, onAct } from "./controls.js";
 import { byId, h, setAttribute, setText, show } from "./dom.js";
 import { latency, percent, rate } from "./format.js";
 import { keyOverride } from "./key_override.js";
-import { manyText } from "./key_requests.js";
-import { brief, cutOff, keyText } from "./key_text.js";
+import { isCrowd } from "./key_requests.js";
+import { brief, keyText, unusable } from "./key_text.js";
 import { Few, Order, Rows } from "./rows.js";
 import { Spark } from "./spark.js";
+import * as status from "./status.js";
 import * as timeline from "./timeline.js";
-import { judge } from "./verdict.js";
+import { timeOfDay } from "./times.js";
+import { judge, wouldDeny } from "./verdict.js";
 
 const most = 10; // rules that are shown at first
 const signs = { none: "·", calm: "✓", warn: "!", bad: "!" };
@@ -31,7 +32,9 @@ export function start(theApp) {
   onAct(byId("culprit-ban"), () => app.acting.open("ban", culprit));
   onAct(byId("culprit-raise"), () => app.acting.open("raise", culprit));
   onAct(byId("culprit-mode"), () => app.acting.open("mode", { rule }));
+  onAct(byId("culprit-lost"), () => app.acting.putBack());
   byId("culprit-change").addEventListener("click", () => app.showChange());
+  byId("culprit-fleet").addEventListener("click", () => status.showFleet());
   byId("culprit-look").addEventListener("click", () => app.look(culprit.key, culprit.rule));
 }
 
@@ -45,36 +48,38 @@ export function draw() {
 
 export function drawHistory() {
   const { model, rule: chosen } = app;
-  const acts = (model.acts ?? []).filter((act) => chosen === null || act.rule === chosen);
-  const marks = causes(model).filter((c) => !chosen || !c.rules || c.rules.has(chosen));
-  const failed = model.state?.instances.find((i) => i.config?.error)?.config.error;
-  timeline.draw(model.history(chosen), chosen === null ? "all rules" : `rule ${chosen}`,
-    [...acts.map((act) => ({ at: act.at, text: outcome(act).slice(0, -1) })),
-      ...failed ? [{ at: failed.at, text: "the files could not be loaded" }] : [], ...marks]
-      .sort((a, b) => a.at - b.at));
+  const happened = events(model).filter((e) => !e.isEnd && (!chosen || !e.rules || e.rules.has(chosen)));
+  timeline.draw(model.history(chosen), chosen === null ? "all rules" : `rule ${chosen}`, happened);
   timeline.link(model.config?.grafana);
   show(byId("legend-gap"), model.history(chosen).gaps.includes(true));
 }
 
 function drawVerdict() {
+  const { live, at } = app.model.connection;
   const verdict = judge(app.model);
   app.model.told = verdict;
+  if (!live) [verdict.level, verdict.title] = ["none", `No connection${at ? ` since ${timeOfDay(at)
+  }. Before: ${verdict.title}` : ""}`];
   ({ culprit, rule } = verdict);
   document.body.dataset.level = verdict.level;
-  setText(byId("verdict-sign"), signs[verdict.level]);
+  setText(byId("verdict-sign"), live ? signs[verdict.level] : "?");
   setText(byId("verdict-title"), verdict.title);
-  setText(byId("verdict-detail"), verdict.detail);
-  show(byId("verdict-detail"), verdict.detail !== "");
+  const lines = byId("verdict-detail");
+  if (lines.dataset.shows !== verdict.lines.join("\n")) {
+    lines.dataset.shows = verdict.lines.join("\n");
+    lines.replaceChildren(...verdict.lines.map((line) => h("p", {}, line)));
+  }
   setText(byId("culprit-seen"), verdict.seen);
   show(byId("culprit-seen"), verdict.seen !== "");
   show(byId("culprit"), culprit !== null);
-  show(byId("culprit-acts"), culprit !== null || verdict.advice !== "");
-  document.title = `${verdict.level === "bad" ? "(!) " : ""}Headgate console`;
+  document.title = `${!live ? "(no connection) " : verdict.level === "bad" ? "(!) " : ""
+  }Headgate console`;
   speak(verdict);
   drawAdvice(verdict);
   if (!culprit) return;
   setText(byId("culprit-share"), culprit.banned ? "Key "
-    : `${culprit.share > 0.9 ? "Nearly all" : percent(culprit.share)} of them are from one key: `);
+    : `${culprit.share > 0.99 ? "All" : culprit.share > 0.9 ? "Nearly all" : percent(culprit.share)
+    } of them are from one key: `);
   setText(byId("culprit-key"), brief(culprit.key));
   byId("culprit-key").title = keyText(culprit.key);
   setText(byId("culprit-rule"), culprit.rule);
@@ -93,41 +98,54 @@ function speak({ level, title, culprit: key }) {
 }
 
 function drawAdvice({ advice, hasChange }) {
-  const kind = culprit?.kind ?? app.model.rule(rule)?.kind;
+  const { model } = app;
+  const kind = culprit?.kind ?? model.rule(rule)?.kind;
   const isDomain = kind === "domain";
   const why = app.cannotAct(kind);
+  const hasLimits = !model.config || isDomain || model.limits(rule, "").file.some((l) => /\//.test(l));
+  show(byId("culprit-ban"), advice === "ban" && !isDomain);
+  show(byId("culprit-raise"), advice === "ban" && !isDomain && hasLimits);
   for (const id of ["culprit-ban", "culprit-raise"]) {
-    show(byId(id), advice === "ban" && !isDomain);
-    disable(byId(id), why || (culprit ? cutOff(culprit.key) : ""));
+    disable(byId(id), why || (culprit ? unusable(culprit) : ""));
   }
-  arrange(byId("culprit-ban"), byId("culprit-raise"), manyText(culprit) !== "");
+  arrange(byId("culprit-ban"), byId("culprit-raise"), isCrowd(culprit));
+  show(byId("culprit-lost"), Boolean(model.lost?.at));
+  disable(byId("culprit-lost"), app.cannotAct());
   show(byId("culprit-change"), advice === "change" || Boolean(hasChange));
+  show(byId("culprit-fleet"), advice === "fleet");
+  show(byId("culprit-docs"), model.state.store.state === "slow");
   show(byId("culprit-mode"), advice === "mode" || (advice === "change" && !isDomain));
+  const { mode, file_mode } = model.rule(rule) ?? {};
   setText(byId("culprit-mode"), advice === "change" ? `Switch ${rule} to shadow…`
-    : `Change the mode of ${rule}…`);
+    : mode === file_mode ? `Change the mode of ${rule}…` : `End the switch of ${rule}…`);
   disable(byId("culprit-mode"), why);
   show(byId("culprit-look"), culprit !== null);
   show(byId("culprit-domain"), isDomain && culprit !== null);
   show(byId("culprit-override"), culprit !== null);
   if (culprit) keyOverride(app, byId("culprit-override"), culprit.rule, culprit.key);
+  show(byId("culprit-acts"), [...byId("culprit-acts").children].some((e) => !e.hidden));
 }
 
 function drawNumbers(rules) {
   const chosen = rules.filter((rule) => app.rule === null || rule.name === app.rule);
-  const sum = (name) => chosen.reduce((total, rule) => total + rule[name], 0);
-  const [allowed, denied] = [sum("allowed"), sum("denied")];
-  const total = allowed + denied;
+  const sum = (name) => chosen.reduce((total, rule) => total + (rule[name] ?? 0), 0);
+  const { requests = { asked: 0 }, store } = app.model.state;
+  const isAll = app.rule === null && requests.asked > 0; // else of one rule, or of Envoy
+  const [denied, asked] = isAll ? [requests.denied, requests.asked]
+    : [sum("denied"), sum("allowed") + sum("denied")];
   show(byId("numbers-rule"), app.rule !== null);
   setText(byId("numbers-name"), app.rule ?? "");
-  setText(byId("n-allowed"), rate(allowed));
-  setText(byId("n-share"), denied ? `${percent(denied / total)} of decisions` : "");
-  for (const [id, name] of [["denied", "denied"], ["shadow", "shadow_denied"],
+  setText(byId("n-denied"), rate(denied));
+  setText(byId("n-asked"), rate(asked));
+  setText(byId("n-share"), denied ? percent(denied, asked) : "");
+  setText(byId("n-would"), sum("shadow_denied") ? `${percent(sum("shadow_denied"), asked)} of requests`
+    : "");
+  for (const [id, name] of [["shadow", "shadow_denied"], ["tokens", "tokens"],
     ["degraded", "degraded"], ["error", "error"]]) {
     const value = rate(sum(name));
     setText(byId(`n-${id}`), value);
-    byId(`n-${id}`).closest("div").classList.toggle("some", value !== "0");
+    show(byId(`n-${id}`).closest("div"), value !== "0");
   }
-  const { store } = app.model.state;
   setText(byId("n-p50"), latency(store.p50_us));
   setText(byId("n-p99"), latency(store.p99_us));
 }
@@ -198,6 +216,8 @@ function drawMode(button, rule) {
 function notes(rule) {
   const parts = [];
   if (rule.mode !== rule.file_mode) parts.push(`in the file: ${rule.file_mode}`);
+  if (rule.mode === "shadow" && rule.shadow_denied) parts.push(wouldDeny(rule));
+  if (rule.tokens) parts.push(`${rate(rule.tokens)} tokens/s`);
   if (rule.degraded >= 0.05) parts.push(`${rate(rule.degraded)}/s without the store`);
   if (rule.error >= 0.05) parts.push(`${rate(rule.error)}/s errors`);
   return parts.join(", ");

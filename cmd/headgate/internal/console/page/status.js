@@ -13,11 +13,14 @@ let app, rows;
 export function start(theApp) {
   app = theApp;
   rows = new Rows(byId("instances"), makeRow);
-  byId("fact-fleet").addEventListener("click", () => {
-    const open = byId("fleet").hidden;
-    show(byId("fleet"), open);
-    byId("fact-fleet").setAttribute("aria-expanded", open);
-  });
+  byId("fact-fleet").addEventListener("click", () => showFleet(byId("fleet").hidden));
+}
+
+// showFleet shows the list of instances, or hides it.
+export function showFleet(open = true) {
+  show(byId("fleet"), open);
+  byId("fact-fleet").setAttribute("aria-expanded", open);
+  if (open) byId("fleet").scrollIntoView({ block: "nearest" });
 }
 
 export function draw() {

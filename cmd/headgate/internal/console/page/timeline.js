@@ -1,14 +1,14 @@
-// The 15 minutes of all rules or of one, with a scale, a cursor and the numbers below it.
+// The 15 minutes of all rules or of one, with a scale, a cursor and the numbers below it, and bands
+// of what happened.
 
 import { byId, h, setAttribute, setText } from "./dom.js";
 import { rate } from "./format.js";
 import { Spark } from "./spark.js";
 import { time, timeOfDay } from "./times.js";
 
-const most = 4; // marks with their words below the chart
+const names = { store: "Store", rules: "Rules", acts: "Actions", instances: "Instances" };
 const spark = new Spark(130);
 let shown = null; // the history that is drawn
-let marked = []; // what was done and what changed, as {at, text}
 let cursor = null; // the step that a person looks at
 
 export function start() {
@@ -41,16 +41,16 @@ export function link(dashboard) {
   byId("grafana").href = at;
 }
 
-// draw draws the history of what, which is a rule or "all rules", with marks.
-export function draw(history, what, marks) {
-  [shown, marked] = [history, marks];
+// draw draws the history of what, which is a rule or "all rules", with events.
+export function draw(history, what, events) {
+  shown = history;
   const { up, down, base } = spark.draw(history.counts, history.gaps);
   setText(byId("plot-what"), what);
   setText(byId("scale-up"), up ? `${rate(up / history.step_s)}/s` : "");
   setText(byId("scale-down"), down ? `${rate(down / history.step_s)}/s` : "");
   byId("plot-box").style.setProperty("--base", `${base * 100}%`);
   drawTicks(history);
-  drawMarks();
+  drawBands(events);
   setAttribute(byId("plot"), "aria-label",
     `15 minutes of ${what}. Use the arrow keys to read other times.`);
   sayCursor();
@@ -68,18 +68,29 @@ function drawTicks({ from, step_s }) {
   });
 }
 
-// drawMarks marks the times, so that the reader sees what changed after each.
-function drawMarks() {
+// drawBands draws a band for each kind of events, with their words on hover and focus.
+function drawBands(events) {
   const { from, step_s } = shown;
-  byId("actions-marks").replaceChildren(...marked.flatMap(({ at, text }) => {
-    const place = (at / 1000 - from) / (steps() * step_s);
-    if (place <= 0 || place > 1) return [];
-    const mark = h("span", { title: text });
-    mark.style.left = `${place * 100}%`;
-    return [mark];
+  const place = (at) => Math.max(0, Math.min(1, (at / 1000 - from) / (steps() * step_s))) * 100;
+  const seen = events.filter((e) => e.to / 1000 > from && e.at > 0);
+  const id = JSON.stringify([seen, from]);
+  if (byId("bands").dataset.shows === id || byId("bands").contains(document.activeElement)) return;
+  byId("bands").dataset.shows = id;
+  const part = (e) => {
+    const text = `${timeOfDay(e.at)}${e.to > e.at && e.to < Infinity ? ` to ${timeOfDay(e.to)}` : ""
+    } ${e.text}`;
+    const say = () => setText(byId("readout"), text);
+    const mark = h("i", { tabindex: 0, role: "img", "aria-label": text, title: text,
+      class: e.isBad ? "bad" : null, focus: say, pointerenter: say, pointerleave: sayCursor,
+      blur: sayCursor });
+    [mark.style.left, mark.style.right] = [`${place(e.at)}%`, `${100 - place(e.to)}%`];
+    return mark;
+  };
+  byId("bands").replaceChildren(...Object.entries(names).flatMap(([kind, name]) => {
+    const parts = seen.filter((e) => e.kind === kind).map(part);
+    return parts.length === 0 ? [] : [h("div", { class: "band" }, h("span", {}, name),
+      h("div", { class: "track" }, ...parts))];
   }));
-  setText(byId("plot-causes"), marked.filter(({ at }) => at / 1000 > from).slice(-most)
-    .map(({ at, text }) => `${timeOfDay(at)} ${text}`).join("; "));
 }
 
 function look(step, aloud = false) {
@@ -92,7 +103,7 @@ function look(step, aloud = false) {
 }
 
 function sayCursor() {
-  if (!shown?.from) return;
+  if (!shown?.from || byId("bands").contains(document.activeElement)) return;
   setText(byId("readout"), cursor === null ? "" : sayStep(cursor));
 }
 
@@ -100,11 +111,10 @@ function sayStep(i) {
   const { from, step_s, counts } = shown;
   const per = (name) => rate((counts[name][i] ?? 0) / step_s);
   const parts = [`allowed ${per("allowed")}/s`, `denied ${per("denied")}/s`];
-  if (counts.shadow_denied[i]) parts.push(`would be denied ${per("shadow_denied")}/s`);
-  if (counts.degraded[i]) parts.push(`without the store ${per("degraded")}/s`);
-  if (counts.error[i]) parts.push(`errors ${per("error")}/s`);
+  for (const [name, text] of [["shadow_denied", "would be denied"], ["tokens", "tokens"],
+    ["degraded", "without the store"], ["error", "errors"]]) {
+    if (counts[name][i]) parts.push(`${text} ${per(name)}/s`);
+  }
   if (shown.gaps[i]) parts.push("other instances are not known");
-  const near = marked.filter(({ at }) => Math.abs(at / 1000 - from - (i + 0.5) * step_s) < step_s);
-  parts.push(...near.slice(0, 2).map(({ text }) => text));
   return `${timeOfDay((from + i * step_s) * 1000)}  ${parts.join(", ")}`;
 }

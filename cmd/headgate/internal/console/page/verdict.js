@@ -1,22 +1,26 @@
 // The first sentences of the page: is it bad, since when, which rule, who, and what began it.
 
-import { after, causeOf, causes, causeTime, deniedWithoutStore, nameIn } from "./causes.js";
-import { longSpan, percent, rate } from "./format.js";
+import { after, causesOf, causeTime, deniedWithoutStore, events, lostText, nameIn, storeSince }
+  from "./causes.js";
+import { longSpan, percent, plural, rate } from "./format.js";
 import { breadth, inRules, listOf } from "./key_breadth.js";
-import { manyText, seenText } from "./key_requests.js";
+import { seenText, whoText } from "./key_requests.js";
 import { brief } from "./key_text.js";
 import { present, time, timeOfDay } from "./times.js";
 
-const loud = 1; // denials a second, below which nobody is troubled
+const loud = 1; // denials a second, below which a rule is judged by its share only
 const share = 0.05; // of the decisions of a rule, above which denials are many
+const few = { steps: 6, requests: 10, share: 0.5 }; // a rule that denies so much of few requests
+const stays = 15_000; // milliseconds for which a rule stays in the headline
 const culpable = 0.3; // of the denials of a rule, above which one key is at fault
 const notable = 0.1; // of them, above which a further key is named
 
-// judge returns {level, title, detail, culprit, seen, rule, advice, hasChange}: level is none,
-// calm, warn or bad. Culprit is the key at fault, or null, and seen what it asked for. Advice says
-// what can be done with it or with the rule: "ban", "look", "mode" or "change"; "" is nothing.
+// judge returns {level, title, lines, culprit, seen, rule, advice}: level is none, calm, warn or bad.
+// Culprit is the key at fault, or null, and seen what it asked for. Advice says what can be done with
+// it or with the rule: "ban", "look", "mode", "change" or "fleet"; "" is nothing.
 export function judge(model, now = present()) {
-  return { detail: "", culprit: null, seen: "", rule: null, advice: "", ...judged(model, now) };
+  const v = { lines: [], culprit: null, seen: "", rule: null, advice: "", ...judged(model, now) };
+  return { ...v, lines: v.lines.filter(Boolean) };
 }
 
 function judged(model, now) {
@@ -24,35 +28,32 @@ function judged(model, now) {
   const sum = (name) => rules.reduce((total, rule) => total + rule[name], 0);
   const [denied, banned] = [sum("denied"), sum("banned")];
   const total = sum("allowed") + denied;
-  if (model.state.store.state === "down") return storeDown(model, sum("error"), sum("degraded"));
+  if (model.state.store.state === "down") return storeDown(model, sum("error"), sum("degraded"), now);
   const past = Object.values(model.history(null).counts).flat();
-  if (past.every((n) => n === 0) && total + sum("error") === 0) {
+  if (past.every((n) => n === 0) && total + sum("error") === 0 && !model.lost?.at) {
     return { level: "none", title: "No decisions in the last 15 minutes" };
   }
   const keys = keysOf(model, rules);
-  const idle = keys.filter((k) => k.banned && k.mode !== "enforce" && k.per_s >= loud
-    && !differs(model, k.rule)); // another instance may deny it
-  const found = incidents(model, rules, keys);
+  const found = incidents(model, rules, keys, now);
   const warnings = [
-    idle.length > 0 ? idleBan(idle) : null,
-    { title: "Instances have different rules", detail: differences(model) },
-    { title: "Decisions fail", detail: failing(sum("error")) },
-    { title: "The files have errors", detail: fileErrors(model) },
+    lost(model), idleBan(model, keys), differences(model),
+    { title: "Decisions fail", lines: [sum("error") < loud ? ""
+      : `${rate(sum("error"))} decisions a second fail.`] },
+    { title: "The files have errors", lines: [fileErrors(model)] },
     storeSlow(model, sum("degraded"), now),
-    { title: "Instances end soon after their start", detail: restartText(model) },
-  ].filter((w) => w?.detail);
-  const warningTexts = warnings.map((w) => w.detail);
-  if (found.length > 0) return denials(model, found, { total, banned, warningTexts, now });
+    { title: "Clocks differ", lines: clocks(model) },
+    { title: "Instances end soon after their start", lines: [restartText(model)] },
+  ].filter((w) => w?.lines.some(Boolean));
+  const more = warnings.flatMap((w) => w.lines);
+  if (found.length > 0) return denials(model, found, { banned, more, now });
   const free = rules.reduce((n, rule) => n + notBanned(rule), 0);
-  if (isHigh({ free, history: model.history(null), decisions: total })) {
+  if (isMany({ free, history: model.history(null), decisions: total })) {
     return { level: "bad", title: `${rate(free)} denials a second by all rules together`,
-      detail: [`${percent(free / total)} of all decisions. Each rule alone denies few.`, ...warningTexts]
-        .join(" ") };
+      lines: ["Each rule alone denies few.", ...more] };
   }
-  const byHand = switchedByHand(model, rules.filter((r) => r.mode !== r.file_mode));
-  const all = [...warnings, byHand].filter(Boolean);
+  const all = [...warnings, switchedByHand(model, rules)].filter(Boolean);
   if (all.length === 0) return calm(model, keys, { denied, banned, total });
-  return { ...all[0], level: "warn", detail: all.map((w) => w.detail).join(" ") };
+  return { ...all[0], level: "warn", lines: all.flatMap((w) => w.lines) };
 }
 
 function calm(model, keys, { denied, banned, total }) {
@@ -62,18 +63,23 @@ function calm(model, keys, { denied, banned, total }) {
     const open = keys.filter((k) => k.key === held.key && !k.banned).map((k) => k.rule);
     return {
       level: "calm", title: "The top denied key is banned", culprit: held, rule: held.rule,
-      detail: `Rule ${held.rule} denies all of its requests, ${rate(held.per_s)} a second. `
-        + (open.length ? `It is not banned in ${inRules(open)}. ` : "")
-        + `Keys that are not banned: ${rate(Math.max(0, denied - banned))} denials a second.`,
+      lines: [`Rule ${held.rule} denies all of its requests, ${rate(held.per_s)} a second. ${
+        open.length ? `It is not banned in ${inRules(open)}. ` : ""}Keys that are not banned: ${
+        rate(Math.max(0, denied - banned))} denials a second.`],
     };
   }
-  const end = causes(model).findLast((c) => c.isEnd && c.at > model.history(null).from * 1000);
+  const end = events(model).findLast((c) => c.isEnd && c.at > model.history(null).from * 1000);
   return {
     level: "calm", title: "Nothing unusual",
-    detail: (total === 0 ? "No decisions in the last seconds."
-      : `${percent(denied / total)} of ${rate(total)} decisions a second are denials.`)
-      + (end ? ` At ${timeOfDay(end.at)} ${end.text}.` : ""),
+    lines: [total === 0 ? "No decisions in the last seconds." : "",
+      end ? `At ${timeOfDay(end.at)} ${end.text}.` : ""],
   };
+}
+
+function lost({ lost: gone }) {
+  const n = gone && Object.values(gone.count).reduce((a, b) => a + b);
+  return n > 0 ? { title: `${lostText(gone)} lost`, lines: [`Redis lost its data at ${
+    timeOfDay(gone.at)}: ${lostText(gone)} lost. For an hour, they can be put back.`] } : null;
 }
 
 // fileErrors says which instances refuse their files, or is "".
@@ -82,12 +88,17 @@ function fileErrors({ state: { instances } }) {
   return names.length ? `The files of ${listOf(names)} have errors.` : "";
 }
 
-const failing = (errors) => (errors < loud ? "" : `${rate(errors)} decisions a second fail.`);
+// clocks says which clocks are not that of this instance.
+const clocks = ({ state: { instances } }) => instances.filter((i) => i.clock_ms).map((i) =>
+  `The clock of ${i.name} is ${longSpan(Math.abs(i.clock_ms) / 1000)} ${i.clock_ms > 0 ? "ahead"
+    : "behind"}: its times are wrong, such as "since", and its counts are in other steps.`);
+
+const soon = 15 * 60_000;
 
 // restartText says on which host two instances have ended soon after their start, or is "".
-function restartText({ comings, state: { instances, alone } }) {
-  const hosts = alone ? [] : comings.filter((c) => c.who && !instances.some((i) =>
-    i.started_at === c.at)).map((c) => c.who.replace(/-\d+$/, ""));
+function restartText({ state: { gone = [], alone } }) {
+  const hosts = alone ? [] : gone.filter((g) => g.at - g.started_at < soon)
+    .map((g) => g.name.replace(/-\d+$/, ""));
   const host = hosts.find((name, i) => hosts.indexOf(name) !== i);
   return host ? `${hosts.filter((name) => name === host).length} instances on ${host} ended within `
     + "15 minutes of their start. If one starts again and again, take it out of the load balancer, "
@@ -95,7 +106,7 @@ function restartText({ comings, state: { instances, alone } }) {
 }
 
 // differences says which rules of other instances differ from those of this one, how, and what to
-// do about it, or "".
+// do about it, or is null.
 function differences({ state: { instances } }) {
   const texts = instances.filter((i) => i.differs).slice(0, 3).map(({ name, differs: other }) => {
     const { removed, added } = other;
@@ -104,8 +115,8 @@ function differences({ state: { instances } }) {
     return !there ? `${name} lacks ${here}.`
       : `${name} has ${there}${here ? `, and this instance has ${here}` : ""}.`;
   });
-  return texts.length === 0 ? ""
-    : `${texts.join(" ")} Instances agree when all have loaded the same files.`;
+  return texts.length === 0 ? null : { title: "Instances have different rules", advice: "fleet",
+    lines: [`${texts.join(" ")} Instances agree when all have loaded the same files.`] };
 }
 
 // differs is whether a rule is another one on an instance.
@@ -115,47 +126,53 @@ export const differs = ({ state: { instances } }, rule) => instances.some((i) =>
 const listed = (lines) => lines.slice(0, 2).join(" and ")
   + (lines.length > 2 ? ` and ${lines.length - 2} more` : "");
 
-// switchedByHand is about rules that are in another mode than in the file.
-function switchedByHand(model, rules) {
+// switchedByHand is about rules that are in another mode than in the file, or null.
+function switchedByHand(model, all) {
+  const rules = all.filter((r) => r.mode !== r.file_mode)
+    .sort((a, b) => b.shadow_denied - a.shadow_denied);
   if (rules.length === 0) return null;
-  const [first] = [...rules].sort((a, b) => b.shadow_denied - a.shadow_denied);
   return {
-    rule: first.name, advice: "mode",
-    title: `${rules.length === 1 ? `Rule ${first.name} is` : `${rules.length} rules are`
+    rule: rules[0].name, advice: "mode",
+    title: `${rules.length === 1 ? `Rule ${rules[0].name} is` : `${rules.length} rules are`
     } switched by hand`,
-    hasChange: causes(model).findLast((c) => c.isChange)?.rules?.has(first.name),
-    detail: rules.slice(0, 3).map((r) => switchText(model, r)).join(" "),
+    hasChange: events(model).findLast((e) => e.isChange)?.rules?.has(rules[0].name),
+    lines: rules.slice(0, 3).map((r) => switchText(model, r)),
   };
 }
 
-function switchText(model, { name, mode, file_mode, shadow_denied }) {
-  const until = model.config?.modes?.find((m) => m.rule === name)?.until;
-  return `Rule ${name} is in mode ${mode}${until ? ` until ${time(Date.parse(until))}` : ""}, and ${
-    file_mode} in the file${mode === "shadow" ? `: it would deny ${rate(shadow_denied)
-    } requests a second` : ""}.`;
+function switchText(model, rule) {
+  const until = model.config?.modes?.find((m) => m.rule === rule.name)?.until;
+  return `Rule ${rule.name} is in mode ${rule.mode}${until ? ` until ${time(Date.parse(until))}` : ""
+  }, and ${rule.file_mode} in the file${rule.mode === "shadow" ? `: it ${wouldDeny(rule)}` : ""}.`;
 }
 
-// idleBan is about bans that deny nothing, since their rule only counts.
-function idleBan(keys) {
-  const top = keys.reduce((a, b) => (b.per_s > a.per_s ? b : a));
+// wouldDeny says what a rule in shadow would deny.
+export function wouldDeny({ allowed, denied, shadow_denied: n, denied_keys: keys, more_keys = 0 }) {
+  if (!n) return "would deny 0 requests a second";
+  const found = keys.filter((k) => k.shadow_denied > 0 && k.per_s > 0).length;
+  return `would deny ${percent(n, allowed + denied)} of its requests, ${rate(n)} a second${
+    found ? `, of ${plural(found, "key")}` : ""}${more_keys ? " or more" : ""}`;
+}
+
+// idleBan is about bans that deny nothing, since their rule only counts, or is null.
+function idleBan(model, keys) {
+  const idle = keys.filter((k) => k.banned && k.mode !== "enforce" && k.per_s >= loud
+    && !differs(model, k.rule)); // another instance may deny it
+  if (idle.length === 0) return null;
+  const top = idle.reduce((a, b) => (b.per_s > a.per_s ? b : a));
   return {
     title: "A banned key is not denied", culprit: top, rule: top.rule, advice: "mode",
-    detail: idleText(keys),
+    lines: idle.slice(0, 3).map((k) => `Rule ${k.rule} is in mode ${k.mode}, so its ban of ${
+      brief(k.key)} has no effect: ${rate(k.per_s)} of its requests a second pass the rule.`),
   };
 }
-
-const idleText = (keys) => keys.slice(0, 3).map((k) =>
-  `Rule ${k.rule} is in mode ${k.mode}, so its ban of ${brief(k.key)} has no effect: ${
-    rate(k.per_s)} of its requests a second pass the rule.`).join(" ");
 
 function storeSlow(model, degraded, now) {
   if (model.state.store.state !== "slow") return null;
-  const began = causes(model).findLast((c) => "isOut" in c);
-  const start = degraded > 0 && began?.isOut ? ` since ${time(began.at, now)}` : "";
-  const without = degraded > 0 ? `, and ${rate(degraded)} decisions a second are made without it. `
-    + `These ${withoutStore(model)}` : ".";
-  return { title: `The store is slow${start}`, detail: `Requests wait for the store${without} Look `
-    + "at the load of Redis and its network: docs/redis.md#if-redis-is-slow." };
+  const at = storeSince(model, now);
+  return { title: `The store is slow${at ? ` since ${timeOfDay(at)}` : ""}`,
+    lines: [`Requests wait for the store${degraded > 0 ? `, and ${rate(degraded)
+    } decisions a second are made without it. These ${withoutStore(model)}` : "."}`] };
 }
 
 const withoutStore = ({ state: { store } }) => ({
@@ -167,28 +184,49 @@ const withoutStore = ({ state: { store } }) => ({
     + "limit (when_store_fails: share, without instances).",
 }[store.when_store_fails] ?? "fail.");
 
-function storeDown(model, errors, degraded) {
+function storeDown(model, errors, degraded, now) {
+  const at = storeSince(model, now);
+  const { when_store_fails: policy, knows_instances: knows } = model.state.store;
   return {
-    level: "bad", title: "The store is down",
-    detail: `Requests that need it ${withoutStore(model)}`
-      + (degraded > 0 ? ` ${rate(degraded)} decisions a second are made this way.` : "")
-      + (errors > 0 ? ` ${rate(errors)} a second fail.` : "")
-      + (model.state.store.when_store_fails === "share" ? " An instance that starts now denies all "
-        + "of them, unless its file has instances." : "")
-      + (model.state.store.when_store_fails === "unknown" ? " Start Redis, or take this instance "
-        + "out of the load balancer. With instances in the file, it would know its share." : ""),
+    level: "bad", title: `The store is down${at ? ` since ${timeOfDay(at)}` : ""}`,
+    lines: [`Requests that need it ${withoutStore(model)}${degraded > 0 ? ` ${rate(degraded)
+    } decisions a second are made this way.` : ""}${errors > 0 ? ` ${rate(errors)} a second fail.` : ""}`,
+    policy === "share" && !knows ? "An instance that starts now denies all of them: its file has no "
+      + "instances." : "",
+    policy === "unknown" ? "Start Redis, or take this instance out of the load balancer. With "
+      + "instances in the file, it would know its share." : ""],
   };
 }
 
 // incidents returns what troubles clients, the worst first: rules with many denials of keys that
-// are not banned. The one in the headline stays there as long as it can.
-function incidents(model, rules, keys) {
+// are not banned. One that was bad stays for a while, unless an operator acts on the rule.
+function incidents(model, rules, keys, now) {
   const open = keys.filter((k) => !k.banned && k.mode === "enforce");
-  return rules.map((rule) => ({
-    rule, free: notBanned(rule), weight: weight(model, rule.name, notBanned(rule)),
-    history: model.history(rule.name), decisions: rule.allowed + rule.denied,
-    keys: open.filter((k) => k.rule === rule.name),
-  })).filter(isHigh).sort((a, b) => b.weight - a.weight);
+  return rules.map((rule) => {
+    const history = model.history(rule.name);
+    return {
+      rule, free: notBanned(rule), weight: weight(model, rule.name, notBanned(rule)), history,
+      decisions: rule.allowed + rule.denied, lately: lately(rule, history, isActed(model, rule, now)),
+      keys: open.filter((k) => k.rule === rule.name),
+    };
+  }).filter((i) => {
+    const isBad = isMany(i) || i.lately.share >= few.share;
+    if (isBad) model.loud.set(i.rule.name, now);
+    return isBad || (now - model.loud.get(i.rule.name) < stays && i.lately.denied > 0);
+  }).sort((a, b) => b.weight - a.weight || b.lately.denied - a.lately.denied);
+}
+
+const isActed = ({ acts }, { name }, now) => acts?.some((a) => a.rule === name
+  && now - (a.undone?.at ?? a.at) < few.steps * 5_000);
+
+// lately returns what a rule denied of its last requests, without those of banned keys. A few have
+// no share, nor has what was before an act.
+function lately(rule, { counts: { allowed, denied, banned } }, isBefore) {
+  const last = (list) => list.slice(-few.steps).reduce((a, b) => a + b, 0);
+  const isOver = isBefore || rule.mode !== "enforce" || (rule.denied > 0 && !notBanned(rule));
+  const n = isOver ? 0 : Math.max(0, last(denied) - last(banned));
+  const all = last(allowed) + n;
+  return { denied: n, all, share: all >= few.requests ? n / all : 0 };
 }
 
 // notBanned is 0 after a rule was switched by hand: what it denied before is still in the mean.
@@ -200,19 +238,17 @@ const lead = 1.5; // times as many denials has what takes the place of a rule or
 const weight = ({ told }, rule, n, key = told?.culprit?.key) =>
   (told?.rule === rule && told.culprit?.key === key ? lead * n : n);
 
-// bannedOf returns the denials of banned keys. Just after a ban or its undo, the mean of 5 seconds
-// still has those before it, unless keys that are not in the list have many of them.
-function bannedOf(model, { name, denied, banned, denied_keys: keys }) {
-  const bans = (model.acts ?? []).filter((a) => a.act === "ban" && a.rule === name);
-  const isRecent = (at) => model.state.at - at < 10_000;
-  if (model.bans(name) === 0 && bans.some((a) => isRecent(a.undone?.at))) return 0;
-  const isNew = bans.some((a) => !a.undone && isRecent(a.at));
-  const sum = (list) => list.reduce((n, k) => n + k.per_s, 0);
-  const open = sum(keys.filter((k) => !model.override(name, k.key)?.ban));
-  return isNew && sum(keys) > (1 - culpable) * denied ? Math.max(banned, denied - open) : banned;
+// bannedOf returns the denials of banned keys: at least those in the list, which the mean has from
+// before their ban, too. Just after an undo it has those from before it.
+function bannedOf(model, { name, banned, denied_keys: keys }) {
+  const isUndone = (model.acts ?? []).some((a) => a.act === "ban" && a.rule === name
+    && model.state.at - a.undone?.at < 10_000);
+  if (model.bans(name) === 0 && isUndone) return 0;
+  return Math.max(banned, keys.filter((k) => model.override(name, k.key)?.ban)
+    .reduce((n, k) => n + k.per_s, 0));
 }
 
-function isHigh({ free, history, decisions: total }) {
+function isMany({ free, history, decisions: total }) {
   const usual = median(openDenials(history)) / history.step_s;
   return free >= loud && (free >= 3 * usual || free > share * total);
 }
@@ -220,46 +256,59 @@ function isHigh({ free, history, decisions: total }) {
 // openDenials are the denials of keys that were not banned, in each step.
 const openDenials = ({ counts }) => counts.denied.map((n, i) => Math.max(0, n - counts.banned[i]));
 
-// denials is about incidents. WarningTexts are about what else is wrong.
-function denials(model, [worst, ...more], { total, banned, warningTexts, now }) {
+// denials is about incidents. More is about what else is wrong.
+function denials(model, [worst, ...others], { banned, more, now }) {
+  const name = worst.rule.name;
   const top = mostDenied(worst.keys, worst.free);
-  const { text, cause } = since(model, worst, top, now);
-  const isMixed = differs(model, worst.rule.name);
-  const isEarly = model.state.at - model.state.denied_since < 1_000;
-  const advice = cause?.isChange ? (top?.first > cause.at + causeTime ? "look" : "change")
-    : isMixed || !top ? "" : top.caution ? "look" : "ban";
+  const { text, start, found: [cause, second] } = since(model, worst, top, now);
+  const isMixed = differs(model, name);
+  const isLater = top?.first > cause?.at + causeTime; // of the cause
+  const isChange = !isMixed && cause?.isChange;
+  const culprit = isMixed || (isChange && !isLater) ? null : top; // no client is to blame
+  const advice = isMixed ? "fleet" : isChange ? (isLater ? "look" : "change") : !top ? ""
+    : top.caution ? "look" : "ban";
   const elsewhere = keysOf(model, model.rules())
-    .filter((k) => top && k.key === top.key && k.banned).map((k) => k.rule);
-  const sum = worst.keys.reduce((n, k) => n + k.per_s, 0); // just after a ban more than the mean
-  const others = sum > 1.1 * worst.free ? []
-    : worst.keys.filter((k) => k.key !== top?.key && k.per_s > notable * worst.free);
-  const parts = [
-    elsewhere.length ? `It is banned in ${inRules(elsewhere)}, but not in ${top.rule}.` : "",
-    top ? top.caution : `${percent(worst.free / total)} of all decisions: rule ${
-      worst.rule.name} denies them${isEarly ? ", and their keys are being counted"
-      : worst.keys.length > 1 ? ", for many keys" : ""}.`,
-    advice === "ban" ? manyText(top) : "",
-    advice === "look" && top.isWide ? "Look for what sends so much." : "",
-    ...others.slice(0, 2).map((k) => `${top ? "Another " : ""}${
-      percent(k.per_s / worst.free)} are from ${brief(k.key)}.`),
-    ...more.slice(0, 3).map((m) => also(model, m, now)),
-    banned >= 0.05 ? `Banned keys: another ${rate(banned)} denials a second, which are not counted `
-      + "here." : "",
-    ...warningTexts,
-  ];
+    .filter((k) => culprit && k.key === top.key && k.banned).map((k) => k.rule);
+  const further = culprit ? worst.keys.filter((k) => k.key !== top.key
+    && k.per_s > notable * worst.free) : [];
   return {
-    level: "bad", culprit: top, advice, title: `${rate(worst.free)} denials a second ${text}${
-      isMixed && !cause ? ": instances have different rules" : ""}`,
-    rule: worst.rule.name, detail: parts.filter(Boolean).join(" "), seen: seenText(top),
+    level: "bad", culprit, advice, rule: name, seen: seenText(culprit),
+    title: `${worst.free >= loud ? `${rate(worst.free)} denials a second`
+      : `Rule ${name} denies ${percent(worst.lately.denied, worst.lately.all)} of its requests`
+    } ${text}${isMixed ? ": instances have different rules" : ""}`,
+    lines: [
+      elsewhere.length ? `It is banned in ${inRules(elsewhere)}, but not in ${top.rule}.` : "",
+      culprit ? top.caution || whoText(top) : whoseText(model, worst, cause),
+      isMixed && cause ? `At ${timeOfDay(cause.at)}, ${cause.text}.`
+        : second ? `Also, at ${timeOfDay(second.at)}: ${second.text}.` : "",
+      ...isMixed ? more : [],
+      ...others.slice(0, 3).map((m) => also(model, m, now)),
+      ...further.slice(0, 2).map((k) => `Another ${percent(k.per_s, worst.free)} are from ${
+        brief(k.key)}.`),
+      banned >= 0.05 ? `Banned keys: another ${rate(banned)} denials a second, which are not `
+        + "counted here." : "",
+      ...isMixed ? [] : more,
+    ], start,
   };
+}
+
+// whoseText says which part of its requests a rule denies, and whether its limit may be too low.
+function whoseText(model, { rule, free, decisions, lately: l, keys }, cause) {
+  const isEarly = model.state.at - model.state.denied_since < 1_000;
+  const n = keys.filter((k) => k.per_s > 0).length;
+  return `${free >= loud ? `Rule ${rule.name} denies ${percent(free, decisions)} of its requests`
+    : `It denied ${l.denied} of its last ${plural(l.all, "request")}`}${isEarly
+    ? ", and their keys are being counted" : n > 1 ? `, of ${rule.more_keys ? "more than " : ""}${n
+    } keys` : ""}.${n >= 5 && !cause ? " If they are ordinary clients, its limit is too low." : ""}`;
 }
 
 // also is the sentence about a further incident.
 function also(model, incident, now) {
-  const top = mostDenied(incident.keys, incident.free);
-  return `Rule ${incident.rule.name} denies ${rate(incident.free)} a second ${
-    since(model, incident, top, now).text}${top ? `, ${percent(top.share)} of them from ${
-    brief(top.key)}` : ""}.`;
+  const { rule, free, lately: l } = incident;
+  const top = mostDenied(incident.keys, free);
+  return `Rule ${rule.name} denies ${free >= loud ? `${rate(free)} a second`
+    : `${percent(l.denied, l.all)} of its requests`} ${since(model, incident, top, now).text}${
+    top ? `, ${percent(top.share)} of them from ${brief(top.key)}` : ""}.`;
 }
 
 // keysOf returns the keys that are denied or would be, of all rules.
@@ -270,8 +319,7 @@ function keysOf(model, rules) {
     return {
       ...key, rule: rule.name, kind: rule.kind, mode: rule.mode, banned: Boolean(override?.ban),
       weight: weight(model, rule.name, key.per_s, key.key),
-      caution: cautionOf(model, rule, key.key, override) || withoutStoreText(key),
-      isWide: isWide(model, rule, key.key),
+      caution: cautionOf(model, rule, key, override) || withoutStoreText(key),
     };
   }));
 }
@@ -283,56 +331,56 @@ function cautionOf(model, rule, key, override) {
     return `It was raised to ${override.limits.join(", ")}${override.until
       ? ` until ${time(Date.parse(override.until))}` : ""}.`;
   }
-  return isWide(model, rule, key) ? breadth(model, rule.name, key).text : "";
+  const whole = rule.kind === "domain" ? null : breadth(model, rule.name, key.key);
+  return whole ? `${whole.text} Look for what sends so much.` : whoText(key, true);
 }
-
-const isWide = (model, rule, key) => rule.kind !== "domain"
-  && breadth(model, rule.name, key) !== null;
 
 // mostDenied returns the key that has most of the denials, if one has so many.
 function mostDenied(keys, denied) {
-  const [most] = keys.filter((k) => k.per_s >= culpable * denied)
+  const [most] = keys.filter((k) => k.per_s > 0 && k.per_s >= culpable * denied)
     .sort((a, b) => b.weight - a.weight);
-  return most ? { ...most, share: Math.min(1, most.per_s / denied) } : null;
+  return most ? { ...most, share: Math.min(1, most.per_s / (denied || most.per_s)) } : null;
 }
 
-// since says since when an incident lasts, and what began it. If one key is at fault, it lasts
-// since the first denial of this key. What a rule would have denied while it was in shadow counts,
-// too: an act is no new beginning.
+// since says since when an incident lasts, and what may have begun it. If one key is at fault, it
+// lasts since the first denial of this key. What a rule would have denied while it was in shadow
+// counts, too: an act is no new beginning.
 function since(model, { rule, free, history }, top, now) {
   const { counts, step_s, startOf } = history;
   const sums = openDenials(history);
   if (rule.mode === "enforce") counts.shadow_denied.forEach((n, i) => { sums[i] += n; });
-  const first = rising(sums, free * step_s, loud * step_s);
+  const isLoud = free >= loud;
+  const first = rising(sums, free * step_s, isLoud ? loud * step_s : 1, isLoud ? 4 : 12);
   let start = first === 0 ? null : startOf(first);
   const isCounted = top?.first > model.state.denied_since + 2_000; // else it may be older
   if (isCounted && !(top.first < start)) start = top.first;
-  if (start === null) return { text: "for at least 15 minutes", cause: null };
+  if (start === null) return { text: "for at least 15 minutes", start, found: [] };
   let before = first; // when it was rising already
   while (before > 0 && sums[before - 1] > 0) before--;
-  const cause = causeOf(model, rule.name, start, startOf(before));
+  const found = causesOf(model, rule.name, start, startOf(before));
+  const [cause] = found;
   if (isFirstKnown(model, start) && !cause?.isChange) {
     const text = `since ${timeOfDay(start)} or earlier, when all instances were new`;
-    return { text, cause: null };
+    return { text, start, found: [] };
   }
-  if (cause) {
+  if (cause && !differs(model, rule.name)) {
     start = Math.max(start, cause.at);
-    return { text: `since ${timeOfDay(start)}, ${after(cause, start)}`, cause };
+    return { text: `since ${timeOfDay(start)}, ${after(cause, start)}`, start, found };
   }
-  return { text: `since ${time(start, now)} (${longSpan(minutes(now - start))})`, cause: null };
+  return { text: `since ${time(start, now)} (${longSpan(minutes(now - start))})`, start, found };
 }
 
-// isFirstKnown is whether start is that of the history: instances forget theirs when they stop.
-function isFirstKnown({ state }, start) {
-  return start <= Math.min(...state.instances.map((i) => i.started_at)) + 15_000;
+// isFirstKnown is whether start is that of the history: an instance that was killed takes its own
+// with it.
+function isFirstKnown({ state: { instances, gone = [] } }, start) {
+  return start <= Math.min(...[...instances, ...gone].map((i) => i.started_at)) + 15_000;
 }
 
-const calmSteps = 4; // 20 seconds with few denials end what was before
-
-// rising returns the first step from which on there were more denials than usual.
-function rising(counts, now, least) {
+// rising returns the first step from which on there were more denials than usual. Some steps with
+// few denials end what was before.
+function rising(counts, now, least, calmSteps) {
   const background = [...counts].sort((a, b) => a - b)[Math.floor(counts.length / 10)];
-  const high = Math.min(now / 2, Math.max(least, 2 * background));
+  const high = least === 1 ? 1 : Math.min(now / 2, Math.max(least, 2 * background));
   let first = counts.length - 1;
   for (let i = counts.length - 1, low = 0; i >= 0 && low < calmSteps; i--) {
     if (counts[i] >= high) {
