@@ -34,8 +34,9 @@ export function whoText(key, isCaution = false) {
       + "no effect: if it is a proxy of yours, add it to trust in the file.";
   }
   if (!key.key.includes("ip:") && kinds.clients >= crowd) {
-    return `${atLeast(kinds.clients, requests).replace(/^a/, "A")} use this key, as in an attack on `
-      + "one account. The rule holds it to its limit; a ban would lock its owner out.";
+    return `${atLeast(kinds.clients, requests).replace(/^a/, "A")} use this key: a client with `
+      + "many servers, or an attack on one account. The rule holds it to its limit; a ban locks out "
+      + "its owner, too.";
   }
   if (isCaution) return "";
   if (isCrowd(key)) {

@@ -210,9 +210,9 @@ function incidents(model, rules, keys, now) {
       keys: open.filter((k) => k.rule === rule.name),
     };
   }).filter((i) => {
-    const isBad = isMany(i) || i.lately.share >= few.share;
+    const isBad = isMany(i) || (i.lately.share >= few.share && i.lately.isNow);
     if (isBad) model.loud.set(i.rule.name, now);
-    return isBad || (now - model.loud.get(i.rule.name) < stays && i.lately.denied > 0);
+    return isBad || (now - model.loud.get(i.rule.name) < stays && i.lately.isNow);
   }).sort((a, b) => b.weight - a.weight || b.lately.denied - a.lately.denied);
 }
 
@@ -222,11 +222,12 @@ const isActed = ({ acts }, { name }, now) => acts?.some((a) => a.rule === name
 // lately returns what a rule denied of its last requests, without those of banned keys. A few have
 // no share, nor has what was before an act.
 function lately(rule, { counts: { allowed, denied, banned } }, isBefore) {
-  const last = (list) => list.slice(-few.steps).reduce((a, b) => a + b, 0);
+  const last = (list, n = few.steps) => list.slice(-n).reduce((a, b) => a + b, 0);
   const isOver = isBefore || rule.mode !== "enforce" || (rule.denied > 0 && !notBanned(rule));
   const n = isOver ? 0 : Math.max(0, last(denied) - last(banned));
   const all = last(allowed) + n;
-  return { denied: n, all, share: all >= few.requests ? n / all : 0 };
+  return { denied: n, all, share: all >= few.requests ? n / all : 0,
+    isNow: n > 0 && last(denied, few.steps / 2) > 0 };
 }
 
 // notBanned is 0 after a rule was switched by hand: what it denied before is still in the mean.
