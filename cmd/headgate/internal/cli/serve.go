@@ -122,6 +122,8 @@ func newServe() *cobra.Command {
 	flags.StringVar(&f.logFormat, "log-format", "text", "log as `FORMAT`: text or json")
 	flags.Float64Var(&f.o.LogDecisions, "log-decisions", 0,
 		"log a `FRACTION` of the decisions, from 0 to 1")
+	flags.BoolVar(&f.o.LogDenials, "log-denials", false,
+		"log once a minute what each rule denied, and its top denied key")
 	return cmd
 }
 

@@ -374,7 +374,7 @@ func TestServeAsRatelimitWhileRedisIsGone(t *testing.T) {
 	})
 	proxy.Heal()
 	eventually.True(t, "the recovery is logged", func() bool {
-		return strings.Contains(s.logged(), "the store answers again")
+		return strings.Contains(s.logged(), "the store decides again")
 	})
 	if code, body := s.do(http.MethodPost, "http", "/json", edgeRequest); code != http.StatusOK {
 		t.Errorf("with Redis: %d %s", code, body)

@@ -165,11 +165,11 @@ func (h *Handler) Decided(e *rules.Event) {
 		return
 	}
 	if d := h.denied.Load(); d != nil {
-		q := e.Request
+		noted := e
 		if h.options.KeysOnly {
-			q = nil
+			noted = nil
 		}
-		d.add(ruleID{name: e.Rule.Name}, e.Key, 1, e.Outcome == rules.ShadowDenied, q)
+		d.add(ruleID{name: e.Rule.Name}, e.Key, 1, e.Outcome == rules.ShadowDenied, noted)
 	}
 }
 

@@ -72,15 +72,16 @@ func newDeniedKeys(now time.Time) *deniedKeys {
 	}
 }
 
-// add counts n denials of key, and notes the request if it is not nil.
-func (d *deniedKeys) add(rule ruleID, key string, n uint64, shadow bool, q *rules.Request) {
+// add counts n denials of key, and notes the request of e if that is not nil.
+func (d *deniedKeys) add(rule ruleID, key string, n uint64, shadow bool, e *rules.Event) {
 	top, requests := d.top(rule, shadow)
 	if top == nil {
 		return
 	}
 	top.Add(cutKey(key), headgate.Limit{}, int64(min(n, math.MaxInt64)))
-	if q != nil {
-		requests.add(time.Now(), key, q)
+	if e != nil && e.Request != nil {
+		permit := !e.Banned && e.Decision.Limit == headgate.Limit{}
+		requests.add(time.Now(), key, e.Request, permit)
 	}
 }
 

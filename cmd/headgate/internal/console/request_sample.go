@@ -32,10 +32,14 @@ type requestSample struct {
 
 // A sampledRequest has the address of its client, and the last one that X-Forwarded-For names if
 // that is not from a trusted proxy.
-type sampledRequest struct{ key, method, path, agent, client, forwarded string }
+type sampledRequest struct {
+	key, method, path, agent, client, forwarded string
+
+	permit bool // it lacked a permit
+}
 
 // add notes a request.
-func (l *requestSample) add(now time.Time, key string, q *rules.Request) {
+func (l *requestSample) add(now time.Time, key string, q *rules.Request, permit bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if second := now.Unix(); second != l.second {
@@ -47,7 +51,7 @@ func (l *requestSample) add(now time.Time, key string, q *rules.Request) {
 	l.taken++
 	r := sampledRequest{
 		strings.Clone(cutKey(key)), cutText(q.Method), cutText(q.Path),
-		cutText(q.Header.Get("User-Agent")), clientOf(q), cutText(forwarded(q)),
+		cutText(q.Header.Get("User-Agent")), clientOf(q), cutText(forwarded(q)), permit,
 	}
 	if len(l.ring) < keptRequests {
 		l.ring = append(l.ring, r)
@@ -87,6 +91,7 @@ func cutText(text string) string {
 // requestsSeen says what the noted requests of a key were: how often each text was there.
 type requestsSeen struct {
 	Requests  int            `json:"requests"`
+	Permits   int            `json:"permits"` // of Requests, those that lacked a permit
 	Methods   map[string]int `json:"methods"`
 	Paths     map[string]int `json:"paths"` // or the beginnings of many
 	Agents    map[string]int `json:"agents"`
@@ -121,6 +126,9 @@ func (l *requestSample) seen(keys []deniedKey) {
 			all.Methods[r.method]++
 			all.Paths[r.path]++
 			all.Agents[r.agent]++
+			if r.permit {
+				all.Permits++
+			}
 			if r.client != "" {
 				all.Clients[r.client]++
 			}
@@ -151,7 +159,7 @@ func (s *requestsSeen) join(other *requestsSeen) *requestsSeen {
 		return cmp.Or(s, other)
 	}
 	sum := newSeen()
-	sum.Requests = s.Requests + other.Requests
+	sum.Requests, sum.Permits = s.Requests+other.Requests, s.Permits+other.Permits
 	for _, one := range []*requestsSeen{s, other} {
 		for i, texts := range one.maps() {
 			for text, n := range texts {

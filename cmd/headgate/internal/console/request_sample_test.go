@@ -23,20 +23,20 @@ func TestDeniedRequests(t *testing.T) {
 			if i%5 == 4 {
 				key = "ip:other"
 			}
-			l.add(at.Add(time.Duration(second)*time.Second), key, q)
+			l.add(at.Add(time.Duration(second)*time.Second), key, q, false)
 		}
 	}
 	if len(l.ring) != keptRequests {
 		t.Errorf("%d requests are kept", len(l.ring))
 	}
 	for i := range 5 { // 13 places of a second are free again
-		l.add(at.Add(time.Hour), "ip:bot", &rules.Request{Method: "GET", Path: fmt.Sprint("/", i)})
+		l.add(at.Add(time.Hour), "ip:bot", &rules.Request{Method: "GET", Path: fmt.Sprint("/", i)}, true)
 	}
-	l.add(at.Add(2*time.Hour), "ip:bot", &rules.Request{Path: strings.Repeat("ü", 500), Header: http.Header{}})
+	l.add(at.Add(2*time.Hour), "ip:bot", &rules.Request{Path: strings.Repeat("ü", 500), Header: http.Header{}}, true)
 	keys := []deniedKey{{Key: "ip:bot"}, {Key: "ip:none"}}
 	l.seen(keys)
 	s := keys[0].Seen.shown()
-	if keys[1].Seen != nil || s.Requests != 52 || s.Methods["POST"] != 46 || s.Agents["bot/1"] != 46 ||
+	if keys[1].Seen != nil || s.Requests != 52 || s.Methods["POST"] != 46 || s.Agents["bot/1"] != 46 || s.Permits != 6 ||
 		len(s.Paths) != shownTexts || s.Paths["/login"] != 46 {
 		t.Errorf("%+v, %+v", s, keys[1].Seen)
 	}

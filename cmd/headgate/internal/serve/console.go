@@ -31,11 +31,7 @@ func (s *server) buildConsole() {
 
 // logAct logs what an operator has done or undone.
 func (s *server) logAct(a actions.Action) {
-	key := a.Key
-	if s.stores.box != nil {
-		key = s.stores.redis.StoredKey(key)
-	}
-	s.log.Warn("operator action in the console", "act", a.Kind, "rule", a.Rule, "key", key,
+	s.log.Warn("operator action in the console", "act", a.Kind, "rule", a.Rule, "key", s.loggedKey(a.Key),
 		"limits", a.Limits, "mode", a.Mode, "by", a.By, "note", a.Note, "undone", a.Undone != nil)
 }
 

@@ -42,6 +42,7 @@ type Options struct {
 	DrainDelay   time.Duration // before that, in which the server is not ready, and serves
 	Connections  int           // of each listener at a time
 	LogDecisions float64       // the fraction of decisions that is logged
+	LogDenials   bool          // log each minute the top denied key of each rule
 	NoConsole    bool          // do not serve /console/
 
 	// ConsoleKeysOnly lets the console show denied keys, but nothing of their requests.

@@ -3,6 +3,8 @@ package serve
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
@@ -62,6 +64,7 @@ func (s *server) apply(c *config.Config) error {
 	s.api.Use(apiSettings(c))
 	s.metrics.UseModes(s.engine.Rules())
 	s.metrics.Loaded(c.Hash, time.Now(), nil)
+	s.previous, s.active = s.active, c
 	s.showLoaded(c)
 	s.envoyMetrics.Statistics.ConfigLoadSuccess.Add(1)
 	for _, w := range c.Warnings {
@@ -142,10 +145,33 @@ func (s *server) reload() error {
 	return s.apply(c)
 }
 
+// changed names the rules that are not the same in two configurations, and those with other
+// overrides.
+func changed(before, after *config.Config) (names []string) {
+	lines := map[string]int{}
+	for i, c := range []*config.Config{before, after} {
+		if c != nil {
+			for line := range strings.Lines(c.RuleLines()) {
+				lines[line] |= i + 1
+			}
+		}
+	}
+	for line, in := range lines {
+		name, _, _ := strings.Cut(strings.TrimPrefix(line, "rule "), ":")
+		name, _, _ = strings.Cut(name, " for ")
+		if in != 3 && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // reported logs and counts a load.
 func (s *server) reported(err error) {
 	if err == nil {
-		s.log.Info("the configuration was loaded")
+		s.log.Info("the configuration was loaded", "hash", s.active.Hash,
+			"changed", changed(s.previous, s.active))
 		return
 	}
 	if s.xds() {

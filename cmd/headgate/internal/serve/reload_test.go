@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -177,5 +178,26 @@ func TestSettingsWithoutEffect(t *testing.T) {
 				t.Errorf("%s: line %d is %s; want %q", name, i, lines[i], want)
 			}
 		}
+	}
+}
+
+// A load says which rules are not the same, and which have other overrides.
+func TestChangedRules(t *testing.T) {
+	parse := func(text string) *config.Config {
+		t.Helper()
+		c, err := config.Parse("test", []byte(text), config.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	before := parse("rules: [{name: a, key: ip, limits: 1/s}, {name: b, key: ip, limits: 1/s}, {name: gone, key: ip, limits: 1/s}]")
+	after := parse("rules: [{name: a, key: ip, limits: 1/s}, {name: b, key: ip, limits: 2/s, mode: shadow}, {name: new, key: ip, limits: 1/s}]\n" +
+		"overrides: [{rule: a, key: 'ip:192.0.2.1', ban: true}]")
+	if got := fmt.Sprint(changed(before, after)); got != "[b gone new override of a]" {
+		t.Errorf("changed: %s", got)
+	}
+	if got := changed(after, after); len(got) > 0 {
+		t.Errorf("changed: %v", got)
 	}
 }

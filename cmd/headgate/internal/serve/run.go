@@ -152,6 +152,9 @@ func (s *server) serve(ctx context.Context) error {
 	}
 	serving.Go(func() { s.keepRunning(background, "files", s.watcher.Run) })
 	serving.Go(func() { s.keepRunning(background, "store", s.watchStore) })
+	if s.denials != nil {
+		serving.Go(func() { s.keepRunning(background, "denials", s.denials.run) })
+	}
 	if s.console != nil {
 		// It ends its streams before the drain, and runs once.
 		serving.Go(func() { s.panics(background, "console", s.console.Run) })

@@ -27,6 +27,7 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/cmd/headgate/internal/serve/watch"
+	"github.com/headgate/headgate/fallback"
 	"github.com/headgate/headgate/observe"
 )
 
@@ -63,6 +64,9 @@ type server struct {
 	keyShared    time.Time // when the key of ids was last prolonged
 	keyErr       error     // of the last attempt to share the key
 	watcher      *watch.Watcher
+	denials      *denialLog // nil: off
+
+	active, previous *config.Config // in force, and before the last load
 }
 
 // newServer reads the configuration and makes all parts.
@@ -132,6 +136,9 @@ func (s *server) build() error {
 	s.overrides.Follow(s.switchModes, s.forgetDenials) // after all that they use
 	s.registerStore()
 	s.buildConsole()
+	if s.o.LogDenials {
+		s.denials = &denialLog{log: s.log, key: s.loggedKey, tops: map[string]*ruleDenials{}}
+	}
 	s.watcher = s.newWatcher()
 	if s.env != nil && s.env.ForceStart {
 		s.health.set(waitsForConfig, false)
@@ -223,6 +230,14 @@ func (s *server) forgetDenials(r overrides.Reset) {
 	}
 }
 
+// loggedKey returns a key as it may be in the log.
+func (s *server) loggedKey(key string) string {
+	if s.stores.box == nil {
+		return key
+	}
+	return s.stores.redis.StoredKey(key)
+}
+
 // observe measures the calls of all stores.
 func (s *server) observe() (err error) {
 	observers := []observe.Observer{{Called: s.metrics.Called}}
@@ -253,6 +268,9 @@ func (s *server) decided(e rules.Event) {
 	if s.console != nil {
 		s.console.Decided(&e)
 	}
+	if s.denials != nil {
+		s.denials.add(&e)
+	}
 	if s.stores.box != nil && (e.Rule.LabelKeys || s.o.LogDecisions > 0) {
 		e.Key = s.stores.redis.StoredKey(e.Key)
 	}
@@ -274,7 +292,11 @@ func (s *server) decided(e rules.Event) {
 // openStores opens the stores, whose keys are not hashed yet.
 func (s *server) openStores() (*stores, error) {
 	if s.env != nil && s.o.Store == "" {
-		return openEnvironment(s.env)
+		opened, err := openEnvironment(s.env)
+		if err == nil {
+			opened.outages = &outageLog{log: s.log, store: opened.name}
+		}
+		return opened, err
 	}
 	if s.env != nil && s.env.KeyPrefix != "" {
 		s.log.Warn("CACHE_KEY_PREFIX is set and has no effect: --store is given as well")
@@ -315,24 +337,18 @@ const (
 
 // watchStore asks the store whether it answers, until ctx ends.
 func (s *server) watchStore(ctx context.Context) {
-	failures := failureLog{log: func(text string, failed uint64) {
-		s.log.Warn(text, "store", s.stores.name, "failed", failed)
-	}}
 	tick := time.NewTicker(pingInterval)
 	defer tick.Stop()
 	for failed := false; ctx.Err() == nil; {
 		err := s.ping(ctx)
-		if s.stores.fallback != nil {
-			failures.look(s.stores.fallback.Stats())
-		}
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
-		case err != nil && !failed:
-			s.log.Error("the store does not answer", "store", s.stores.name, "error", err)
-		case err == nil && failed:
-			s.log.Warn("the store answers again", "store", s.stores.name)
 		}
+		var stats fallback.Stats
+		if s.stores.fallback != nil {
+			stats = s.stores.fallback.Stats()
+		}
+		s.stores.outages.look(err, stats)
 		if err == nil &&
 			(failed || s.keyErr != nil || time.Since(s.keyShared) > httpapi.IDKeyInterval) {
 			s.shareKey(ctx)

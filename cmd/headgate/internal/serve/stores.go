@@ -39,6 +39,7 @@ type stores struct {
 	policy   config.Policy     // of fallback
 	fleet    *redisstore.Fleet // of the policy share
 	closers  []io.Closer
+	outages  *outageLog
 }
 
 // fallbackTimeout is the time budget of a decision. Tests on a busy machine have more.
@@ -61,12 +62,13 @@ func openURL(
 	s := &stores{
 		name: opened.Name, redis: opened.Redis, permits: opened.Permits,
 		bare: opened.Store, closers: []io.Closer{opened},
+		outages: &outageLog{log: log, store: opened.Name},
 	}
 	if s.redis == nil {
 		s.cached = s.bare
 		return s, nil
 	}
-	if err := s.addFallback(policy, instances, timeout, log); err != nil {
+	if err := s.addFallback(policy, instances, timeout); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -83,22 +85,21 @@ func (s *stores) cacheDenials() (err error) {
 
 // addFallback puts the fallback of policy around the store.
 func (s *stores) addFallback(
-	policy config.Policy, instances int, timeout time.Duration, log *slog.Logger,
+	policy config.Policy, instances int, timeout time.Duration,
 ) error {
 	s.policy = policy
 	o := fallback.Options{
 		Timeout: cmp.Or(timeout, fallbackTimeout), OpenTimeout: fallbackOpenTimeout,
 		OnChange: func(degraded bool, err error) {
 			switch {
-			case !degraded:
-				log.Warn("the store decides again", "store", s.name)
+			case !degraded: // the outage may go on
 			case s.withoutStore() == shareUnknown:
-				log.Error("the store failed; all requests are denied, because the number of "+
+				s.outages.begin("the store failed; all requests are denied, because the number of "+
 					"instances is not known; set instances in the rules file to allow a share",
-					"store", s.name, "error", err, "policy", string(policy))
+					"error", err, "policy", string(policy))
 			default:
-				log.Error("the store failed; the fallback decides",
-					"store", s.name, "error", err, "policy", string(policy))
+				s.outages.begin("the store failed; the fallback decides",
+					"error", err, "policy", string(policy))
 			}
 		},
 	}

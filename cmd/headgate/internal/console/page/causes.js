@@ -62,6 +62,7 @@ export function lostText({ count }) {
   return `${parts.join(" and ")} ${isOne ? "was" : "were"}`;
 }
 
+const away = "the store was away";
 const pause = 6; // steps of a well store that do not end an outage
 
 // outages says when the store was slow, or decisions were made without it.
@@ -70,7 +71,7 @@ function outages(model) {
   const states = calls.map(({ called, late }, i) => {
     const all = counts.allowed[i] + counts.denied[i] + counts.error[i];
     const without = counts.degraded[i] + counts.error[i];
-    if (without > 1 && without >= 0.95 * all) return "the store was away";
+    if (without > 1 && without >= 0.95 * all) return away;
     return (without > 1 && without >= 0.05 * all) || (called > 1 && 2 * late >= called)
       ? "the store was slow, or failed" : ""; // a single one troubles nobody
   });
@@ -86,13 +87,13 @@ function outages(model) {
   return list;
 }
 
-// storeSince returns when the trouble with the store that lasts began, or null.
-export function storeSince(model, now) {
+// storeSince returns when the trouble with the store that lasts began, or, with isDown, when it did
+// not answer any more; or null.
+export function storeSince(model, now, isDown = false) {
   const list = outages(model);
-  let i = list.length - 1;
-  if (i < 0 || list[i].to < now - 20_000) return null;
-  while (i > 0 && !list[i].begins) i--;
-  return list[i].at;
+  if (!(list.at(-1)?.to >= now - 20_000)) return null;
+  const first = list.findLast((e) => (isDown ? e.text === away : e.begins));
+  return first && (!isDown || first === list.at(-1)) ? first.at : null;
 }
 
 // fleet says which instances started, and which were gone.
@@ -132,15 +133,15 @@ function namesIn(lines) {
 
 // causesOf returns what may have begun the denials of a rule at start, one of each kind, the best
 // first. They may begin earlier, at first: then an instance or the store that changed between is no
-// cause.
-export function causesOf(model, rule, start, first) {
+// cause. An instance that came or went does not explain a few denials.
+export function causesOf(model, rule, start, first, isLoud) {
   const isNear = ({ kind, at, isChange }) => {
     const isAround = kind === "store" || kind === "instances";
     const most = isChange ? burstTime : isAround ? stepTolerance : causeTime;
     return at - stepTolerance <= (isAround ? first : start) && start <= at + most;
   };
   const near = events(model).filter((e) => e.begins && (!e.rules || e.rules.has(rule)) && isNear(e));
-  return kinds.map((kind) => near.findLast((e) => e.kind === kind)).filter(Boolean);
+  return kinds.filter((kind) => isLoud || kind !== "instances").map((kind) => near.findLast((e) => e.kind === kind)).filter(Boolean);
 }
 
 // after says how long after a cause something began.

@@ -28,7 +28,11 @@ const atLeast = (n, requests) => `${n === requests && n >= kept ? "at least " : 
 // whoText says who a key may be, or is "". With isCaution, only what makes a ban a mistake.
 export function whoText(key, isCaution = false) {
   if (!key?.seen) return "";
-  const { requests, kinds, paths } = key.seen;
+  const { requests, kinds, paths, permits = 0 } = key.seen;
+  if (2 * permits > requests) {
+    return "All of its permits are in use, so the rule denies what comes at the same time: requests "
+      + "or streams that take long, or hang.";
+  }
   if (kinds.forwarded >= crowd) {
     return `Its requests name ${atLeast(kinds.forwarded, requests)} in X-Forwarded-For, which have `
       + "no effect: if it is a proxy of yours, add it to trust in the file.";

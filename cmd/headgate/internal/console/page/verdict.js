@@ -185,7 +185,7 @@ const withoutStore = ({ state: { store } }) => ({
 }[store.when_store_fails] ?? "fail.");
 
 function storeDown(model, errors, degraded, now) {
-  const at = storeSince(model, now);
+  const at = storeSince(model, now, true);
   const { when_store_fails: policy, knows_instances: knows } = model.state.store;
   return {
     level: "bad", title: `The store is down${at ? ` since ${timeOfDay(at)}` : ""}`,
@@ -266,7 +266,7 @@ function denials(model, [worst, ...others], { banned, more, now }) {
   const isLater = top?.first > cause?.at + causeTime; // of the cause
   const isChange = !isMixed && cause?.isChange;
   const culprit = isMixed || (isChange && !isLater) ? null : top; // no client is to blame
-  const advice = isMixed ? "fleet" : isChange ? (isLater ? "look" : "change") : !top ? ""
+  const advice = isMixed ? "fleet" : isChange ? (isLater ? "look" : "change") : !top ? "mode"
     : top.caution ? "look" : "ban";
   const elsewhere = keysOf(model, model.rules())
     .filter((k) => culprit && k.key === top.key && k.banned).map((k) => k.rule);
@@ -358,7 +358,7 @@ function since(model, { rule, free, history }, top, now) {
   if (start === null) return { text: "for at least 15 minutes", start, found: [] };
   let before = first; // when it was rising already
   while (before > 0 && sums[before - 1] > 0) before--;
-  const found = causesOf(model, rule.name, start, startOf(before));
+  const found = causesOf(model, rule.name, start, startOf(before), isLoud);
   const [cause] = found;
   if (isFirstKnown(model, start) && !cause?.isChange) {
     const text = `since ${timeOfDay(start)} or earlier, when all instances were new`;
