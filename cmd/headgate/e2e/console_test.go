@@ -78,7 +78,7 @@ func TestConsoleKeyboard(t *testing.T) {
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.until("it worked", says("#result", "Banned "+bot+" in rule api"))
 	p.do(run(`document.querySelector("#plot").focus()`), chromedp.KeyEvent(kb.ArrowLeft))
-	p.until("moments are read", says("#plot-live", "denied"))
+	p.until("moments are read", says("#verdict-live", "denied"))
 }
 
 // Without a token, a person looks on.

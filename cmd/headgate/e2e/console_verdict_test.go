@@ -168,7 +168,7 @@ func TestConsoleBanOfOneRule(t *testing.T) {
 	}
 	p.do(run(rowOf(bot) + `.querySelector(".key-name").click()`))
 	p.until("all its rules are shown", `document.querySelectorAll("#keys .rule-part").length === 4`)
-	p.until("a banned key is no full bar", `document.querySelector("#keys .meter.banned i").style.width === "0%"`)
+	p.until("the ban is said", says("#keys .limit", "denied by the ban"))
 	p.until("a mark says what was done", `[...document.querySelectorAll("#bands i")].filter((m) =>
 		m.title.includes(" Banned `+bot+` in rule ")).length === 2`)
 	p.do(run(`document.documentElement.style.scrollBehavior = "auto"; scrollTo(0, 1e6)`))
@@ -263,8 +263,6 @@ func TestConsoleStoreDown(t *testing.T) {
 		` && document.querySelector("#actions-none").hidden`)
 	p.click("#rules-rows .mode")
 	p.until("no action is begun", says("#result", "The store is down."))
-	p.until("there is a gap", `document.querySelector("#plot .spark-gap").getAttribute("d") !== "" &&
-		!document.querySelector("#legend-gap").hidden`)
 }
 
 // The mode of a rule that the page does not list, because others decide more, can be changed, too.
@@ -355,7 +353,7 @@ func TestConsoleShowsRequests(t *testing.T) {
 	p.do(run(rowOf(key) + `.querySelector(".key-name").click()`))
 	p.until("its details say it", says("#keys .key-seen", "The newest ")+" && "+says("#keys .key-seen", "from 1 address: GET /<img src=x>"))
 	p.click("#culprit-ban")
-	p.until("the effect is said", says("#act-effect", "the ban also stops the 1/h that still pass"))
+	p.until("the effect is said", says("#act-effect", "Every request of this key"))
 	p.do(chromedp.KeyEvent(kb.Escape))
 	p.click("#culprit-raise")
 	p.until("it starts from what the key needs", `Number.parseInt(document.querySelector("#act-limits").value) > 10_000 &&

@@ -57,15 +57,10 @@ const ends = {
   mode: "Switched again", other: "Changed",
 };
 
-function replacedText({ key, ban, limits, until }) {
-  const what = ban ? "a ban" : `a raise to ${limits.join(", ")}`;
-  return `Replaced ${what} of ${brief(key)} ${until ? `until ${time(until)}` : "without end"}`;
-}
-
 // stateText says that an act is not in force any more.
-function stateText({ undone, ended, replaced }) {
+function stateText({ undone, ended }) {
   if (undone) return `Undone at ${time(undone.at)} by ${keyText(undone.by)}`;
-  if (!ended) return replaced ? replacedText(replaced) : "";
+  if (!ended) return "";
   const by = ended.by && ended.why !== "expired" ? ` by ${keyText(ended.by)}` : "";
   return `${ends[ended.why] ?? "Ended"}${ended.at ? ` at ${time(ended.at)}` : ""}${by}`;
 }

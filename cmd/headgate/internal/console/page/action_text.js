@@ -1,6 +1,6 @@
 // What acts do, in words.
 
-import { longSpan, number, plural, rate } from "./format.js";
+import { longSpan, number, plural } from "./format.js";
 import { breadth, inRules, listOf, siblings } from "./key_breadth.js";
 import { deniedKey, whoText } from "./key_requests.js";
 import { brief } from "./key_text.js";
@@ -72,12 +72,9 @@ export function effect(request, model, now = Date.now()) {
 }
 
 // caution warns of what a person may not expect of a request, or is "".
-export function caution({ act, rule, key, limits, mode }, model) {
+export function caution({ act, rule, key, limits }, model) {
   if (act === "ban") return whoText(deniedKey(model, rule, key));
-  if (act === "mode") {
-    return mixedText(rule, model, mode !== "file" ? "The switch is for all of them."
-      : "Each uses the mode of its own file. The mode shown is of this one.");
-  }
+  if (differs(model, rule) && act !== "reset") return `Rule ${rule} is not the same on all instances.`;
   if (act !== "raise") return "";
   const override = model.override(rule, key);
   if (!override?.ban) return raiseCaution(rule, key, limits, model);
@@ -90,23 +87,12 @@ function raiseCaution(rule, key, limits, model) {
   const split = (limit) => /^(\d+)(\/.*?)( burst .*)?$/.exec(limit) ?? [];
   const [[, now, per], [, wanted, unit]] = [model.limits(rule, key).now[0], limits[0]].map(split);
   const times = per === unit ? Math.round(wanted / now) : 0;
-  return [
-    times >= many ? `This is ${number(times)} times the limit: raise it only for a client that `
-      + "you know." : "",
-    mixedText(rule, model, "The limits shown are of this one."),
-  ].filter(Boolean).join(" ");
+  return times >= many ? `This is ${number(times)} times the limit: raise it only for a client that `
+    + "you know." : "";
 }
 
-// mixedText warns with more where instances have different rules, or is "".
-const mixedText = (rule, model, more) => (differs(model, rule)
-  ? `Rule ${rule} is not the same on all instances. ${more}` : "");
-
-function fleet(model) {
-  if (model.state.store.state === "slow") return "The store is slow: this may be late, or fail.";
-  if (model.fleet === 1) return "It takes effect within a second.";
-  return `It takes effect on all ${model.isPartial ? "" : `${number(model.fleet)} `
-  }instances within a second.`;
-}
+const fleet = (model) => (model.state.store.state === "slow"
+  ? "The store is slow: this may be late, or fail." : "It takes effect within a second.");
 
 function banText({ rule, key, also }, state, until, model) {
   const wide = breadth(model, rule, key);
@@ -121,16 +107,7 @@ function banText({ rule, key, also }, state, until, model) {
   const others = siblings(model, rule, key).map((r) => r.name)
     .filter((name) => !also?.includes(name));
   return text + (others.length ? ` The key can still use ${listOf(others)}.` : "")
-    + " Other keys are not affected." + passing(rule, key, model);
-}
-
-// passing says what a ban stops besides what is denied already.
-function passing(rule, key, model) {
-  const { now } = model.limits(rule, key);
-  const n = deniedKey(model, rule, key)?.per_s ?? 0;
-  const limits = now.map((limit) => limit.replace(/ burst \d+/, ""));
-  return n > 0 && now.length > 0 ? ` It is denied ${rate(n)} requests a second already: the ban `
-    + `also stops the ${limits.join(", ")} that still pass.` : "";
+    + " Other keys are not affected.";
 }
 
 function raiseText({ rule, key, limits, keep_usage }, until, model, all) {

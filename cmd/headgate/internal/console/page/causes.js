@@ -71,7 +71,7 @@ function outages(model) {
   const states = calls.map(({ called, late }, i) => {
     const all = counts.allowed[i] + counts.denied[i] + counts.error[i];
     const without = counts.degraded[i] + counts.error[i];
-    if (without > 1 && without >= 0.95 * all) return away;
+    if (without > 1 && 2 * without >= all) return away;
     return (without > 1 && without >= 0.05 * all) || (called > 1 && 2 * late >= called)
       ? "the store was slow, or failed" : ""; // a single one troubles nobody
   });
@@ -106,20 +106,17 @@ function fleet(model) {
   ].filter((e) => e.at > oldest).map((e) => ({ kind: "instances", ...e }));
 }
 
-// deniedWithoutStore returns a function that says of a key that, from its first denial to its last,
-// most decisions were made without the store, or "".
+// deniedWithoutStore returns a function that says of a key that the store was away from its first
+// denial to its last, or "".
 export function deniedWithoutStore(model) {
-  const { counts: { degraded, allowed, denied }, from, step_s } = model.history(null);
-  const isMost = (n, all) => n > 1 && 2 * n >= all;
-  const most = degraded.map((n, i) => isMost(n, allowed[i] + denied[i]));
-  const sum = (name) => model.rules().reduce((all, r) => all + (r[name] ?? 0), 0);
-  const isNow = isMost(sum("degraded"), sum("allowed") + sum("denied"));
-  const stepOf = (at) => Math.floor((at / 1000 - from) / step_s);
-  const isOut = (first, last) => first >= 0 && first <= last
-    && most.slice(first, last + 1).every(Boolean) && (last < most.length || isNow);
-  return ({ first, last }) => (model.state.store.when_store_fails !== "open"
-    && isOut(stepOf(first), Math.max(stepOf(first), stepOf(last - 1000))) ? "Denied only while most decisions were made without the "
-    + "store: the limits of this key may allow what it sends." : "");
+  const gone = model.state.store.when_store_fails === "open" ? []
+    : outages(model).filter((e) => e.text === away);
+  const sum = (name) => model.rules().reduce((all, r) => all + r[name], 0);
+  const isAway = sum("degraded") > 1 && 2 * sum("degraded") >= sum("allowed") + sum("denied");
+  const start = isAway ? Math.min(gone.at(-1)?.at ?? Infinity, model.state.at - 7_000) : Infinity;
+  return ({ first, last }) => (first >= start || gone.some((e) => e.at <= first && last <= e.to)
+    ? "Denied only while most decisions were made without the store: the limits of this key may "
+      + "allow what it sends." : "");
 }
 
 // nameIn returns the rule that a line of a change is about, or undefined if it is about all.

@@ -1,8 +1,5 @@
 // How many clients share a key, and which other rules use the same kind of key.
 
-import { number, plural } from "./format.js";
-import { matches } from "./model.js";
-
 export const isPattern = (key) => key.includes("*");
 
 // isShared reports whether a key is that of all requests of its rule, or of all that lack a header
@@ -17,7 +14,7 @@ const isAny = (part) => /^([a-z]+:)?\*+$/.test(part);
 
 // breadth says whose a key is: {text, confirm} of a pattern, {text} of a shared key, or null.
 export function breadth(model, rule, key) {
-  if (isPattern(key)) return ofPattern(model, rule, key);
+  if (isPattern(key)) return ofPattern(rule, key);
   if (!isShared(key)) return null;
   const whose = key.split("|").some(isMissing)
     ? "all requests without that header or cookie share it"
@@ -25,15 +22,11 @@ export function breadth(model, rule, key) {
   return { text: `This key is not one client: ${whose}.` };
 }
 
-function ofPattern(model, rule, key) {
-  const listed = model.rules().find((r) => r.name === rule)?.denied_keys ?? [];
-  const found = listed.filter((k) => matches(key, k.key)).length;
-  const some = listed.length === 0 ? "" : ` ${number(found)} of the ${
-    plural(listed.length, "key")} in the list of denied keys match it.`;
+function ofPattern(rule, key) {
   const everybody = key.split("|").every(isAny);
   return {
     text: everybody ? `This pattern matches every key of rule ${rule}: all clients.`
-      : `This is a pattern: it stands for all keys that match it, also for new ones.${some}`,
+      : `This is a pattern: it stands for all keys that match it, also for new ones.`,
     confirm: everybody ? "Deny all clients" : "Deny all keys that match",
   };
 }

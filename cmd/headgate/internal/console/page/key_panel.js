@@ -88,16 +88,11 @@ export class Panel {
   }
 }
 
-// keyOf asks for the state of a key. A rule may have keys of any form, if a program makes them.
+// keyOf asks for the state of a key, under rule first.
 async function keyOf(key, rule, only) {
-  if (only) return getKey(key, rule);
-  const all = await getKey(key, null);
-  const rest = all.rules.filter((r) => r.rule !== rule);
-  if (!rule) return all;
-  const first = all.rules.filter((r) => r.rule === rule);
-  return {
-    ...all, rules: [...first.length ? first : (await getKey(key, rule)).rules, ...rest],
-  };
+  const answer = await getKey(key, only ? rule : null);
+  answer.rules.sort((a, b) => (b.rule === rule) - (a.rule === rule));
+  return answer;
 }
 
 // A RulePart is a key under one rule.
@@ -154,20 +149,11 @@ const permitText = (p) => `${number(p.in_use)} of ${plural(p.limit, "permit")} i
 
 function makeLimit() {
   const name = h("code");
-  const fill = h("i");
-  const meter = h("span", { class: "meter", role: "meter", "aria-valuemin": 0 }, fill);
   const text = h("span", { class: "limit-text" });
   return {
-    element: h("div", { class: "limit" }, name, meter, text),
+    element: h("p", { class: "limit" }, name, text),
     update(limit, { banned, mode }) {
       setText(name, limit.limit);
-      const left = banned ? 0 : Math.max(0, limit.remaining);
-      const part = limit.capacity ? left / limit.capacity : 0;
-      meter.classList.toggle("banned", banned);
-      fill.style.width = `${part * 100}%`;
-      setAttribute(meter, "aria-label", `Remaining of ${limit.limit}`);
-      setAttribute(meter, "aria-valuemax", limit.capacity);
-      setAttribute(meter, "aria-valuenow", left);
       setText(text, limitText(limit, banned, mode));
     },
   };

@@ -14,7 +14,6 @@ export class Model {
   wholeAt = 0; // when they were
   told = null; // the verdict that is shown
   loud = new Map(); // when a rule denied much last
-  #partial = new Set(); // starts of the steps without data from other instances
   #step_s = 5;
   #steps = new Array(steps).fill({ at: 0, rules: {}, total: [] });
 
@@ -25,13 +24,10 @@ export class Model {
 
   setHistory({ step_s, steps: list }) {
     [this.#step_s, this.#steps] = [step_s, list];
-    this.#partial.clear();
   }
 
   addStep(step) {
     this.#steps = [...this.#steps.slice(1), step];
-    if (this.isPartial) this.#partial.add(step.at);
-    for (const old of this.#partial) if (old < this.#steps[0].at) this.#partial.delete(old);
   }
 
   // addState reports whether state is not the one that is known.
@@ -50,7 +46,6 @@ export class Model {
     return {
       step_s: this.#step_s, from: this.#steps[0].at, counts: Object.fromEntries(counts),
       calls: this.#steps.map(({ all = [] }) => ({ called: all[2] ?? 0, late: all[3] ?? 0 })),
-      gaps: this.#steps.map((step) => this.#partial.has(step.at)),
       startOf: (i) => { // when a step began, or the first instance started if that was in it
         const at = (this.#steps[0].at + i * this.#step_s) * 1000;
         const all = [...this.state?.instances ?? [], ...this.state?.gone ?? []];
@@ -107,17 +102,6 @@ export class Model {
 }
 
 // matches reports whether a key matches that of an override, in which * stands for any text.
-export function matches(pattern, key) {
-  const parts = pattern.split("*");
-  if (parts.length === 1) return pattern === key;
-  const last = parts.pop();
-  const first = parts.shift();
-  if (!key.startsWith(first) || !key.endsWith(last)) return false;
-  let at = first.length;
-  for (const part of parts) {
-    at = key.indexOf(part, at);
-    if (at < 0) return false;
-    at += part.length;
-  }
-  return at <= key.length - last.length;
-}
+export const matches = (pattern, key) => pattern === key || (pattern.includes("*")
+  && new RegExp(`^${pattern.split("*").map((part) => part.replace(/[^\w]/g, "\\$&")).join(".*")}$`, "s")
+    .test(key));

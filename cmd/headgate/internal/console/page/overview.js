@@ -27,7 +27,6 @@ export function start(theApp) {
   rows = new Rows(byId("rules-rows"), makeRow);
   order = new Order(byId("rules-rows"));
   byId("rules-filter").addEventListener("input", draw);
-  byId("numbers-all").addEventListener("click", () => app.choose(null));
   few = new Few("rules-all", most, "rules", () => { order.reset(); draw(); });
   onAct(byId("culprit-ban"), () => app.acting.open("ban", culprit));
   onAct(byId("culprit-raise"), () => app.acting.open("raise", culprit));
@@ -51,7 +50,6 @@ export function drawHistory() {
   const happened = events(model).filter((e) => !e.isEnd && (!chosen || !e.rules || e.rules.has(chosen)));
   timeline.draw(model.history(chosen), chosen === null ? "all rules" : `rule ${chosen}`, happened);
   timeline.link(model.config?.grafana);
-  show(byId("legend-gap"), model.history(chosen).gaps.includes(true));
 }
 
 function drawVerdict() {
@@ -103,27 +101,25 @@ function drawAdvice({ advice, hasChange }) {
   const isDomain = kind === "domain";
   const why = app.cannotAct(kind);
   const hasLimits = !model.config || isDomain || model.limits(rule, "").file.some((l) => /\//.test(l));
-  show(byId("culprit-ban"), advice === "ban" && !isDomain);
-  show(byId("culprit-raise"), advice === "ban" && !isDomain && hasLimits);
+  const shown = {
+    ban: advice === "ban", raise: advice === "ban" && hasLimits,
+    lost: Boolean(model.lost?.at), change: advice === "change" || Boolean(hasChange),
+    fleet: advice === "fleet", docs: model.state.store.state === "slow",
+    mode: !isDomain && (advice === "mode" || advice === "change"), look: culprit !== null,
+    override: culprit !== null,
+  };
+  for (const [name, is] of Object.entries(shown)) show(byId(`culprit-${name}`), is);
   for (const id of ["culprit-ban", "culprit-raise"]) {
     disable(byId(id), why || (culprit ? unusable(culprit) : ""));
   }
   arrange(byId("culprit-ban"), byId("culprit-raise"), isCrowd(culprit));
-  show(byId("culprit-lost"), Boolean(model.lost?.at));
   disable(byId("culprit-lost"), app.cannotAct());
-  show(byId("culprit-change"), advice === "change" || Boolean(hasChange));
-  show(byId("culprit-fleet"), advice === "fleet");
-  show(byId("culprit-docs"), model.state.store.state === "slow");
-  show(byId("culprit-mode"), advice === "mode" || (advice === "change" && !isDomain));
   const { mode, file_mode } = model.rule(rule) ?? {};
   setText(byId("culprit-mode"), advice === "change" ? `Switch ${rule} to shadow…`
     : mode === file_mode ? `Change the mode of ${rule}…` : `End the switch of ${rule}…`);
   disable(byId("culprit-mode"), why);
-  show(byId("culprit-look"), culprit !== null);
-  show(byId("culprit-domain"), isDomain && culprit !== null);
-  show(byId("culprit-override"), culprit !== null);
   if (culprit) keyOverride(app, byId("culprit-override"), culprit.rule, culprit.key);
-  show(byId("culprit-acts"), [...byId("culprit-acts").children].some((e) => !e.hidden));
+  show(byId("culprit-acts"), Object.values(shown).some(Boolean));
 }
 
 function drawNumbers(rules) {
@@ -133,8 +129,6 @@ function drawNumbers(rules) {
   const isAll = app.rule === null && requests.asked > 0; // else of one rule, or of Envoy
   const [denied, asked] = isAll ? [requests.denied, requests.asked]
     : [sum("denied"), sum("allowed") + sum("denied")];
-  show(byId("numbers-rule"), app.rule !== null);
-  setText(byId("numbers-name"), app.rule ?? "");
   setText(byId("n-denied"), rate(denied));
   setText(byId("n-asked"), rate(asked));
   setText(byId("n-share"), denied ? percent(denied, asked) : "");
@@ -157,7 +151,7 @@ function drawRules(rules) {
   const found = sorted.filter((rule) => rule.name.toLowerCase().includes(text));
   const kept = order.sort(found, (rule) => rule.name);
   const listed = few.of(kept, !text && rules.length > most);
-  const shown = text ? kept : withChosen(listed, kept);
+  const shown = text ? kept : listed;
   rows.set(shown, (rule) => rule.name);
   const more = app.model.state.more_rules ?? 0;
   setText(byId("rules-count"), rules.length + more > 1 ? String(rules.length + more) : "");
@@ -166,11 +160,6 @@ function drawRules(rules) {
   setText(byId("rules-none"), shown.length === 0
     ? (text ? `No rule has "${text}" in its name.` : "The configuration has no rules.")
     : `${more} more rules with less traffic are not shown.`);
-}
-
-function withChosen(first, rules) {
-  const chosen = rules.find((rule) => rule.name === app.rule);
-  return chosen && !first.includes(chosen) ? [...first, chosen] : first;
 }
 
 function makeRow({ name }) {
@@ -198,8 +187,7 @@ function makeRow({ name }) {
       element.classList.toggle("chosen", app.rule === name);
       drawMode(mode, rule);
       setText(note, notes(rule));
-      const { counts, gaps } = app.model.history(name);
-      spark.draw(counts, gaps);
+      spark.draw(app.model.history(name).counts);
     },
   };
 }

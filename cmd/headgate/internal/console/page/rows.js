@@ -70,13 +70,9 @@ export function isBusy(element) {
   return element.matches(":hover") || element.contains(document.activeElement);
 }
 
-const isTouched = matchMedia("(pointer: coarse)"); // nothing shows that a finger aims at a row
-const patience = 5_000;
-
 // Order keeps the order of a list while a person uses it.
 export class Order {
   #ids = [];
-  #at = 0;
 
   constructor(element) {
     this.element = element;
@@ -88,11 +84,10 @@ export class Order {
   }
 
   // sort returns items in the order that is kept, where items is sorted as it should be.
-  sort(items, name, now = performance.now()) {
+  sort(items, name) {
     const places = new Map(this.#ids.map((id, i) => [id, i]));
     const known = this.#ids.length > 0;
-    if (!known || (now - this.#at > (isTouched.matches ? patience : 0) && !isBusy(this.element))) {
-      this.#at = now;
+    if (!known || !isBusy(this.element)) {
       this.#ids = items.map(name);
       return items;
     }

@@ -20,7 +20,6 @@ export class Spark {
       class: "spark", preserveAspectRatio: "none", "aria-hidden": "true", focusable: "false",
     });
     this.#paths = {
-      gap: node("path", { class: "spark-gap" }),
       line: node("path", { class: "spark-line" }),
       allowed: node("path", { class: "spark-allowed" }),
       denied: node("path", { class: "spark-denied" }),
@@ -29,12 +28,11 @@ export class Spark {
     this.element.append(...Object.values(this.#paths));
   }
 
-  // draw draws counts, and returns the scale: what is at the top and at the bottom. Steps in gaps
-  // have another ground, since a part of their counts is missing.
-  draw(counts, gaps = []) {
+  // draw draws counts, and returns the scale: what is at the top and at the bottom.
+  draw(counts) {
     const below = counts.denied.map((n, i) => n + counts.shadow_denied[i]);
     const [up, down] = [Math.max(...counts.allowed), Math.max(...below)];
-    const shape = { steps: counts.allowed.length, base: baseline(up, down) * this.#height };
+    const shape = { steps: counts.allowed.length, base: (down ? 0.6 : 0.92) * this.#height };
     shape.unit = Math.min(
       up ? shape.base / up : Infinity, down ? (this.#height - shape.base) / down : Infinity);
     const paths = {
@@ -42,7 +40,6 @@ export class Spark {
       denied: area(counts.denied, shape, 1),
       shadow: outline(below, counts.shadow_denied, shape),
       line: `M0 ${shape.base}H${shape.steps}`,
-      gap: gaps.map((gap, i) => (gap ? `M${i} 0h1V${this.#height}h-1Z` : "")).join(""),
     };
     const drawn = Object.values(paths).join();
     if (drawn !== this.#drawn) {
@@ -52,14 +49,6 @@ export class Spark {
     }
     return { up, down, base: shape.base / this.#height };
   }
-}
-
-// baseline is where the line is, from 0 at the top to 1. It moves in a few steps only, so that the
-// shape does not jump.
-function baseline(up, down) {
-  if (!down) return 0.92;
-  const part = up / (up + down);
-  return [0.75, 0.5].find((at) => part >= at) ?? 0.3;
 }
 
 const least = 0.3; // what is lower would be a coloured line that says nothing

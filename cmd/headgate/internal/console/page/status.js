@@ -2,11 +2,9 @@
 
 import { byId, h, setAttribute, setText, show } from "./dom.js";
 import { latency, number, plural } from "./format.js";
-import { listOf } from "./key_breadth.js";
+import { sentence } from "./key_text.js";
 import { drawLines, Rows } from "./rows.js";
 import { ago, stop, time, timeOfDay, utc } from "./times.js";
-
-const most = 3; // errors of the files in the banner
 
 let app, rows;
 
@@ -37,8 +35,8 @@ export function draw() {
 
 function aloneText(why) {
   const { fleet, wholeAt } = app.model;
-  const rest = fleet > 1 ? ` ${fleet} instances were known at ${time(wholeAt)}.` : "";
-  return `Numbers of this instance only: ${why}${why.endsWith(".") ? "" : "."}${rest}`;
+  return `Numbers of this instance only: ${sentence(why)}${
+    fleet > 1 ? ` ${fleet} instances were known at ${time(wholeAt)}.` : ""}`;
 }
 
 const brief = (hash) => hash.slice(0, 8);
@@ -71,14 +69,9 @@ function drawConfig(state) {
   show(byId("config-error"), Boolean(failed));
   if (!failed) return;
   const { error, loaded_at } = failed.config;
-  const lines = error.text.split("\n");
-  setText(byId("config-error-text"), lines.length > most + 1
-    ? [...lines.slice(0, most), `and ${lines.length - most} more: see the list of instances`]
-      .join("\n") : error.text);
-  const more = all.filter((i) => i !== failed).map((i) => i.name);
+  setText(byId("config-error-text"), error.text);
   setText(byId("config-error-since"), `Since ${time(error.at)} on ${failed.name
-  }; the rules loaded ${ago(loaded_at)} stay active. A restart with this file fails.${
-    more.length ? ` Also with errors: ${listOf(more)}.` : ""}`);
+  }; the rules loaded ${ago(loaded_at)} stay active. A restart with this file fails.`);
 }
 
 function makeRow({ name }) {

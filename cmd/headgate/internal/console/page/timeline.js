@@ -44,7 +44,7 @@ export function link(dashboard) {
 // draw draws the history of what, which is a rule or "all rules", with events.
 export function draw(history, what, events) {
   shown = history;
-  const { up, down, base } = spark.draw(history.counts, history.gaps);
+  const { up, down, base } = spark.draw(history.counts);
   setText(byId("plot-what"), what);
   setText(byId("scale-up"), up ? `${rate(up / history.step_s)}/s` : "");
   setText(byId("scale-down"), down ? `${rate(down / history.step_s)}/s` : "");
@@ -99,7 +99,7 @@ function look(step, aloud = false) {
   line.hidden = cursor === null;
   if (cursor !== null) line.style.left = `${(cursor + 0.5) / steps() * 100}%`;
   sayCursor();
-  if (aloud) setText(byId("plot-live"), byId("readout").textContent);
+  if (aloud) setText(byId("verdict-live"), byId("readout").textContent);
 }
 
 function sayCursor() {
@@ -115,6 +115,5 @@ function sayStep(i) {
     ["degraded", "without the store"], ["error", "errors"]]) {
     if (counts[name][i]) parts.push(`${text} ${per(name)}/s`);
   }
-  if (shown.gaps[i]) parts.push("other instances are not known");
   return `${timeOfDay((from + i * step_s) * 1000)}  ${parts.join(", ")}`;
 }

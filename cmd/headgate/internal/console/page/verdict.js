@@ -42,15 +42,9 @@ function judged(model, now) {
     { title: "The files have errors", lines: [fileErrors(model)] },
     storeSlow(model, sum("degraded"), now),
     { title: "Clocks differ", lines: clocks(model) },
-    { title: "Instances end soon after their start", lines: [restartText(model)] },
   ].filter((w) => w?.lines.some(Boolean));
   const more = warnings.flatMap((w) => w.lines);
   if (found.length > 0) return denials(model, found, { banned, more, now });
-  const free = rules.reduce((n, rule) => n + notBanned(rule), 0);
-  if (isMany({ free, history: model.history(null), decisions: total })) {
-    return { level: "bad", title: `${rate(free)} denials a second by all rules together`,
-      lines: ["Each rule alone denies few.", ...more] };
-  }
   const all = [...warnings, switchedByHand(model, rules)].filter(Boolean);
   if (all.length === 0) return calm(model, keys, { denied, banned, total });
   return { ...all[0], level: "warn", lines: all.flatMap((w) => w.lines) };
@@ -68,12 +62,8 @@ function calm(model, keys, { denied, banned, total }) {
         rate(Math.max(0, denied - banned))} denials a second.`],
     };
   }
-  const end = events(model).findLast((c) => c.isEnd && c.at > model.history(null).from * 1000);
-  return {
-    level: "calm", title: "Nothing unusual",
-    lines: [total === 0 ? "No decisions in the last seconds." : "",
-      end ? `At ${timeOfDay(end.at)} ${end.text}.` : ""],
-  };
+  return { level: "calm", title: "Nothing unusual",
+    lines: [total === 0 ? "No decisions in the last seconds." : ""] };
 }
 
 function lost({ lost: gone }) {
@@ -92,18 +82,6 @@ function fileErrors({ state: { instances } }) {
 const clocks = ({ state: { instances } }) => instances.filter((i) => i.clock_ms).map((i) =>
   `The clock of ${i.name} is ${longSpan(Math.abs(i.clock_ms) / 1000)} ${i.clock_ms > 0 ? "ahead"
     : "behind"}: its times are wrong, such as "since", and its counts are in other steps.`);
-
-const soon = 15 * 60_000;
-
-// restartText says on which host two instances have ended soon after their start, or is "".
-function restartText({ state: { gone = [], alone } }) {
-  const hosts = alone ? [] : gone.filter((g) => g.at - g.started_at < soon)
-    .map((g) => g.name.replace(/-\d+$/, ""));
-  const host = hosts.find((name, i) => hosts.indexOf(name) !== i);
-  return host ? `${hosts.filter((name) => name === host).length} instances on ${host} ended within `
-    + "15 minutes of their start. If one starts again and again, take it out of the load balancer, "
-    + "and read its log." : "";
-}
 
 // differences says which rules of other instances differ from those of this one, how, and what to
 // do about it, or is null.
@@ -175,14 +153,11 @@ function storeSlow(model, degraded, now) {
     } decisions a second are made without it. These ${withoutStore(model)}` : "."}`] };
 }
 
-const withoutStore = ({ state: { store } }) => ({
-  closed: "are denied (when_store_fails: closed).",
-  open: "are allowed without limits (when_store_fails: open).",
-  share: "are decided by each instance in its own memory, by its share of each limit "
-    + "(when_store_fails: share).",
-  unknown: "are denied by this instance, because it does not know how many instances share each "
-    + "limit (when_store_fails: share, without instances).",
-}[store.when_store_fails] ?? "fail.");
+const withoutStore = ({ state: { store: { when_store_fails: policy } } }) => `${{
+  closed: "are denied", open: "are allowed without limits",
+  share: "are decided by each instance, by its share of each limit",
+  unknown: "are denied by this instance, which does not know how many instances share each limit",
+}[policy] ?? "fail"} (when_store_fails: ${policy === "unknown" ? "share" : policy}).`;
 
 function storeDown(model, errors, degraded, now) {
   const at = storeSince(model, now, true);
@@ -266,7 +241,8 @@ function denials(model, [worst, ...others], { banned, more, now }) {
   const isLater = top?.first > cause?.at + causeTime; // of the cause
   const isChange = !isMixed && cause?.isChange;
   const culprit = isMixed || (isChange && !isLater) ? null : top; // no client is to blame
-  const advice = isMixed ? "fleet" : isChange ? (isLater ? "look" : "change") : !top ? "mode"
+  const advice = isMixed ? "fleet" : isChange ? (isLater ? "look" : "change")
+    : !top ? isTooLow(worst, cause) ? "mode" : ""
     : top.caution ? "look" : "ban";
   const elsewhere = keysOf(model, model.rules())
     .filter((k) => culprit && k.key === top.key && k.banned).map((k) => k.rule);
@@ -279,7 +255,7 @@ function denials(model, [worst, ...others], { banned, more, now }) {
     } ${text}${isMixed ? ": instances have different rules" : ""}`,
     lines: [
       elsewhere.length ? `It is banned in ${inRules(elsewhere)}, but not in ${top.rule}.` : "",
-      culprit ? top.caution || whoText(top) : whoseText(model, worst, cause),
+      culprit ? top.caution || whoText(top) : whoseText(worst, cause),
       isMixed && cause ? `At ${timeOfDay(cause.at)}, ${cause.text}.`
         : second ? `Also, at ${timeOfDay(second.at)}: ${second.text}.` : "",
       ...isMixed ? more : [],
@@ -293,14 +269,17 @@ function denials(model, [worst, ...others], { banned, more, now }) {
   };
 }
 
+// isTooLow is whether the limit of a rule may be too low: it denies many keys, and nothing began that.
+const isTooLow = ({ keys }, cause) => !cause && keys.filter((k) => k.per_s > 0).length >= 5;
+
 // whoseText says which part of its requests a rule denies, and whether its limit may be too low.
-function whoseText(model, { rule, free, decisions, lately: l, keys }, cause) {
-  const isEarly = model.state.at - model.state.denied_since < 1_000;
+function whoseText(incident, cause) {
+  const { rule, free, decisions, lately: l, keys } = incident;
   const n = keys.filter((k) => k.per_s > 0).length;
   return `${free >= loud ? `Rule ${rule.name} denies ${percent(free, decisions)} of its requests`
-    : `It denied ${l.denied} of its last ${plural(l.all, "request")}`}${isEarly
-    ? ", and their keys are being counted" : n > 1 ? `, of ${rule.more_keys ? "more than " : ""}${n
-    } keys` : ""}.${n >= 5 && !cause ? " If they are ordinary clients, its limit is too low." : ""}`;
+    : `It denied ${l.denied} of its last ${plural(l.all, "request")}`}${n > 1
+    ? `, of ${rule.more_keys ? "more than " : ""}${n
+    } keys` : ""}.${isTooLow(incident, cause) ? " If they are ordinary clients, its limit is too low." : ""}`;
 }
 
 // also is the sentence about a further incident.
@@ -360,21 +339,11 @@ function since(model, { rule, free, history }, top, now) {
   while (before > 0 && sums[before - 1] > 0) before--;
   const found = causesOf(model, rule.name, start, startOf(before), isLoud);
   const [cause] = found;
-  if (isFirstKnown(model, start) && !cause?.isChange) {
-    const text = `since ${timeOfDay(start)} or earlier, when all instances were new`;
-    return { text, start, found: [] };
-  }
   if (cause && !differs(model, rule.name)) {
     start = Math.max(start, cause.at);
     return { text: `since ${timeOfDay(start)}, ${after(cause, start)}`, start, found };
   }
   return { text: `since ${time(start, now)} (${longSpan(minutes(now - start))})`, start, found };
-}
-
-// isFirstKnown is whether start is that of the history: an instance that was killed takes its own
-// with it.
-function isFirstKnown({ state: { instances, gone = [] } }, start) {
-  return start <= Math.min(...[...instances, ...gone].map((i) => i.started_at)) + 15_000;
 }
 
 // rising returns the first step from which on there were more denials than usual. Some steps with
