@@ -3,6 +3,7 @@ package rules
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -50,7 +51,9 @@ func (q *Question) Decide(ctx context.Context) (Verdict, error) {
 // decide asks the rules that enforce, and then those in shadow, whose cost depends on the verdict.
 func (q *Question) decide(ctx context.Context) (Verdict, error) {
 	if err := q.enforce(ctx); err != nil {
-		q.answered(Failed)
+		if !errors.Is(err, context.Canceled) { // else the client left
+			q.answered(Failed)
+		}
 		return Verdict{}, err
 	}
 	v := q.verdict()

@@ -396,3 +396,26 @@ func TestGiveUp(t *testing.T) {
 		t.Errorf("%d requests matched no rule; want 2", unmatched)
 	}
 }
+
+// A request is answered once, whatever number of rules apply to it. One that only peeks, that no
+// rule matches, or whose client left is not.
+func TestAnsweredOnce(t *testing.T) {
+	var got []string
+	e := newEngine(t, Options{Answered: func(o Outcome) { got = append(got, o.String()) }},
+		Rule{Name: "a", Limits: per(2)}, Rule{Name: "b", Limits: per(1)}, Rule{Name: "s", Limits: per(1), Mode: Shadow},
+		Rule{Name: "other", Match: Match{Hosts: []string{"x.example"}}, Limits: per(1)})
+	q := &Request{Method: "GET", Path: "/"}
+	decide(t, e, q)
+	decide(t, e, q)
+	if _, _, err := e.Answer(t.Context(), Order{}, Ask{Rule: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	_, _ = e.Match(q).Decide(left)
+	e.Use(newSet(t))
+	decide(t, e, q)
+	if want := "allowed denied"; strings.Join(got, " ") != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
