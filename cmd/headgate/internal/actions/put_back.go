@@ -26,7 +26,8 @@ func (x *Executor) PutBack(ctx context.Context, by string) (Action, error) {
 	r := record{Action: Action{
 		ID: uuid.Must(uuid.NewV7()).String(), At: time.Now().UnixMilli(), By: by, Kind: Restore,
 		Limits: []string{},
-		Note:   fmt.Sprintf("bans: %d, limits of keys: %d, modes: %d", n["ban"], n["limits"], n["mode"]),
+		Note: fmt.Sprintf("bans: %d, limits of keys: %d, modes: %d",
+			n["ban"], n["limits"], n["mode"]),
 	}}
 	if _, noted := x.log.swap(ctx, r.ID, "", r.text()); err == nil {
 		err = noted

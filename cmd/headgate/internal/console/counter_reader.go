@@ -34,8 +34,8 @@ type period struct {
 	all   totals
 }
 
-// rateTicks is over how many readings a rate is the mean, of rules and of keys. While somebody looks,
-// there is one each second.
+// rateTicks is over how many readings a rate is the mean, of rules and of keys. With viewers, there
+// is one each second.
 const rateTicks = 5
 
 // lately returns what was counted in the last seconds, but nothing before begin if it can.

@@ -60,8 +60,9 @@ func newDecisions(m *Metrics) *decisions {
 		keys:   make(map[string]map[string]bool),
 		tokens: newTokens(m),
 	}
-	requests := m.counter("headgate_requests_total", "Requests that at least one rule applies to, by "+
-		"the answer: allowed, denied or error.", "outcome")
+	requests := m.counter("headgate_requests_total",
+		"Requests that at least one rule applies to, by the answer: allowed, denied or error.",
+		"outcome")
 	for _, o := range []rules.Outcome{rules.Allowed, rules.Denied, rules.Failed} {
 		d.requests[o] = requests.WithLabelValues(o.String())
 	}

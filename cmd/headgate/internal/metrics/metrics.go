@@ -67,7 +67,7 @@ func New(version string, extra map[string]string) *Metrics {
 	m.panics = m.counter("headgate_panics_total",
 		"Panics that the server recovered from, by the part that failed.", "part")
 	m.lost = m.counter("headgate_overrides_lost_total",
-		"Overrides and modes in force that the store lost, by the kind of headgate_overrides.", "kind")
+		"Overrides and modes in force that the store lost, by kind as headgate_overrides.", "kind")
 	m.Lost(map[string]int{"limits": 0, "ban": 0, "mode": 0})
 	m.gauge("headgate_build_info", "1 for the version of the program.", "version").
 		WithLabelValues(version).Set(1)

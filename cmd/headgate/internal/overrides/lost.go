@@ -45,8 +45,8 @@ func newLost(fields map[string]field) Lost {
 	return l
 }
 
-// Lost returns what an instance has seen the store lose in the last hour, unless it has ended, or is
-// in force again.
+// Lost returns what an instance has seen the store lose in the last hour, unless it has ended, or
+// is in force again.
 func (t *Table) Lost(ctx context.Context) (Lost, error) {
 	l, err := t.keeper.lost(ctx)
 	maps.DeleteFunc(l.Values, func(name, value string) bool {

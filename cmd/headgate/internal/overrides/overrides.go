@@ -46,7 +46,8 @@ type keeper interface {
 	// change applies c as one step.
 	change(ctx context.Context, c change) (outcome, error)
 
-	// keepLost keeps entries that were lost, for all instances; none forgets them. lost returns them.
+	// keepLost keeps entries that were lost, for all instances; without any, it forgets them.
+	// lost returns them.
 	keepLost(ctx context.Context, l Lost) error
 	lost(ctx context.Context) (Lost, error)
 }

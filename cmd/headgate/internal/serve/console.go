@@ -31,8 +31,9 @@ func (s *server) buildConsole() {
 
 // logAct logs what an operator has done or undone.
 func (s *server) logAct(a actions.Action) {
-	s.log.Warn("operator action in the console", "act", a.Kind, "rule", a.Rule, "key", s.loggedKey(a.Key),
-		"limits", a.Limits, "mode", a.Mode, "by", a.By, "note", a.Note, "undone", a.Undone != nil)
+	s.log.Warn("operator action in the console", "act", a.Kind, "rule", a.Rule,
+		"key", s.loggedKey(a.Key), "limits", a.Limits, "mode", a.Mode, "by", a.By,
+		"note", a.Note, "undone", a.Undone != nil)
 }
 
 // showLoaded lets the console show c as the configuration in force.

@@ -74,7 +74,9 @@ export function effect(request, model, now = Date.now()) {
 // caution warns of what a person may not expect of a request, or is "".
 export function caution({ act, rule, key, limits }, model) {
   if (act === "ban") return whoText(deniedKey(model, rule, key));
-  if (differs(model, rule) && act !== "reset") return `Rule ${rule} is not the same on all instances.`;
+  if (differs(model, rule) && act !== "reset") {
+    return `Rule ${rule} is not the same on all instances.`;
+  }
   if (act !== "raise") return "";
   const override = model.override(rule, key);
   if (!override?.ban) return raiseCaution(rule, key, limits, model);
@@ -87,8 +89,8 @@ function raiseCaution(rule, key, limits, model) {
   const split = (limit) => /^(\d+)(\/.*?)( burst .*)?$/.exec(limit) ?? [];
   const [[, now, per], [, wanted, unit]] = [model.limits(rule, key).now[0], limits[0]].map(split);
   const times = per === unit ? Math.round(wanted / now) : 0;
-  return times >= many ? `This is ${number(times)} times the limit: raise it only for a client that `
-    + "you know." : "";
+  return times < many ? ""
+    : `This is ${number(times)} times the limit: raise it only for a client that you know.`;
 }
 
 const fleet = (model) => (model.state.store.state === "slow"

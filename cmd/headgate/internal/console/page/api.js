@@ -31,7 +31,7 @@ export async function open(path, options = {}) {
   }
   if (response.ok) return response;
   const problem = await response.json().catch(() => null) ?? {};
-  const isFromGateway = !problem.detail && response.status >= 502; // which does not know what was done
+  const isFromGateway = !problem.detail && response.status >= 502; // which knows no outcome
   throw new Refusal(problem.detail ?? `the server answered ${response.status}`,
     isFromGateway ? undefined : response.status, problem.field);
 }

@@ -12,8 +12,8 @@ const burstTime = 60_000; // the same of a change, because a burst may be used u
 // The kinds of events, in the order in which they explain denials.
 const kinds = ["rules", "acts", "store", "instances"];
 
-// events returns {kind, at, to, text, rules, begins}, the oldest first: to is the end of what lasts,
-// and rules is null for all. Begins is false for what cannot begin denials.
+// events returns {kind, at, to, text, rules, begins}, the oldest first: to is the end of what
+// lasts, and rules is null for all. Begins is false for what cannot begin denials.
 export function events(model) {
   return [...changes(model), ...acts(model), ...outages(model), ...fleet(model)]
     .map((e) => ({ rules: null, begins: true, to: e.at, ...e })).sort((a, b) => a.at - b.at);
@@ -106,19 +106,6 @@ function fleet(model) {
   ].filter((e) => e.at > oldest).map((e) => ({ kind: "instances", ...e }));
 }
 
-// deniedWithoutStore returns a function that says of a key that the store was away from its first
-// denial to its last, or "".
-export function deniedWithoutStore(model) {
-  const gone = model.state.store.when_store_fails === "open" ? []
-    : outages(model).filter((e) => e.text === away);
-  const sum = (name) => model.rules().reduce((all, r) => all + r[name], 0);
-  const isAway = sum("degraded") > 1 && 2 * sum("degraded") >= sum("allowed") + sum("denied");
-  const start = isAway ? Math.min(gone.at(-1)?.at ?? Infinity, model.state.at - 7_000) : Infinity;
-  return ({ first, last }) => (first >= start || gone.some((e) => e.at <= first && last <= e.to)
-    ? "Denied only while most decisions were made without the store: the limits of this key may "
-      + "allow what it sends." : "");
-}
-
 // nameIn returns the rule that a line of a change is about, or undefined if it is about all.
 export const nameIn = (line) => /^(?:rule|override of) ([^: ]+)/.exec(line)?.[1];
 
@@ -137,8 +124,9 @@ export function causesOf(model, rule, start, first, isLoud) {
     const most = isChange ? burstTime : isAround ? stepTolerance : causeTime;
     return at - stepTolerance <= (isAround ? first : start) && start <= at + most;
   };
-  const near = events(model).filter((e) => e.begins && (!e.rules || e.rules.has(rule)) && isNear(e));
-  return kinds.filter((kind) => isLoud || kind !== "instances").map((kind) => near.findLast((e) => e.kind === kind)).filter(Boolean);
+  const near = events(model).filter((e) => e.begins && (!e.rules || e.rules.has(rule))
+    && (isLoud || e.kind !== "instances") && isNear(e));
+  return kinds.map((kind) => near.findLast((e) => e.kind === kind)).filter(Boolean);
 }
 
 // after says how long after a cause something began.

@@ -1,6 +1,5 @@
 // The top denied keys, a search, and the state of one key.
 
-import { deniedWithoutStore } from "./causes.js";
 import { disable, onAct } from "./controls.js";
 import { byId, h, setText, show } from "./dom.js";
 import { number, percent, rate } from "./format.js";
@@ -81,16 +80,13 @@ const id = (item) => `${item.rule} ${item.key}`;
 // that would be.
 function keys() {
   const items = [];
-  const withoutStoreText = deniedWithoutStore(app.model);
   let total = 0;
   for (const rule of app.model.rules()) {
     if (app.rule !== null && rule.name !== app.rule) continue;
     total += rule.denied + rule.shadow_denied;
     for (const key of rule.denied_keys) {
       const would = key.denied === 0 || (rule.mode === "shadow" && rule.mode !== rule.file_mode);
-      items.push({
-        rule: rule.name, kind: rule.kind, would, withoutStore: withoutStoreText(key), ...key,
-      });
+      items.push({ rule: rule.name, kind: rule.kind, would, ...key });
     }
   }
   items.sort((a, b) => (a.per_s === 0) - (b.per_s === 0) || a.would - b.would || b.per_s - a.per_s
@@ -144,7 +140,7 @@ function makeRow({ rule, key, kind, foreign }) {
       meta.title = `Last denied ${utc(item.last)}; ${percent(item.share)} of what ${all}`;
       bar.classList.toggle("would", item.would);
       bar.style.width = `${item.share * 100}%`;
-      const caution = item.withoutStore || whoText(item, true);
+      const caution = whoText(item, true);
       const isFree = !keyOverride(app, state, rule, key) && !isShared() && !caution;
       setText(note, caution);
       for (const button of [ban, raise]) {

@@ -30,8 +30,8 @@ export function whoText(key, isCaution = false) {
   if (!key?.seen) return "";
   const { requests, kinds, paths, permits = 0 } = key.seen;
   if (2 * permits > requests) {
-    return "All of its permits are in use, so the rule denies what comes at the same time: requests "
-      + "or streams that take long, or hang.";
+    return "All of its permits are in use, so the rule denies what comes at the same time: "
+      + "requests or streams that take long, or hang.";
   }
   if (kinds.forwarded >= crowd) {
     return `Its requests name ${atLeast(kinds.forwarded, requests)} in X-Forwarded-For, which have `
@@ -39,8 +39,8 @@ export function whoText(key, isCaution = false) {
   }
   if (!key.key.includes("ip:") && kinds.clients >= crowd) {
     return `${atLeast(kinds.clients, requests).replace(/^a/, "A")} use this key: a client with `
-      + "many servers, or an attack on one account. The rule holds it to its limit; a ban locks out "
-      + "its owner, too.";
+      + "many servers, or an attack on one account. The rule holds it to its limit; a ban locks "
+      + "out its owner, too.";
   }
   if (isCaution) return "";
   if (isCrowd(key)) {
@@ -48,11 +48,11 @@ export function whoText(key, isCaution = false) {
       + "of an office. A ban stops all of them.";
   }
   return requests >= 10 && kinds.paths === 1 && kinds.agents === 1 && kinds.clients === 1
-    ? `It repeats ${Object.keys(paths)[0]} only: a client that retries without pause looks like this.`
+    ? `It repeats ${Object.keys(paths)[0]} only, like a client that retries without pause.`
     : "";
 }
 
-// isCrowd is whether a key may be many people. A bot that names many agents still asks for one thing.
+// isCrowd is whether a key may be many people. A bot with many agents still asks for one thing.
 export const isCrowd = (key) => [key?.seen?.kinds.agents, key?.seen?.kinds.paths]
   .every((n) => n >= several);
 

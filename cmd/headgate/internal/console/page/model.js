@@ -102,6 +102,7 @@ export class Model {
 }
 
 // matches reports whether a key matches that of an override, in which * stands for any text.
-export const matches = (pattern, key) => pattern === key || (pattern.includes("*")
-  && new RegExp(`^${pattern.split("*").map((part) => part.replace(/[^\w]/g, "\\$&")).join(".*")}$`, "s")
-    .test(key));
+export function matches(pattern, key) {
+  const parts = pattern.split("*").map((part) => part.replace(/\W/g, "\\$&"));
+  return new RegExp(`^${parts.join(".*")}$`, "s").test(key);
+}

@@ -47,7 +47,8 @@ export function draw() {
 
 export function drawHistory() {
   const { model, rule: chosen } = app;
-  const happened = events(model).filter((e) => !e.isEnd && (!chosen || !e.rules || e.rules.has(chosen)));
+  const happened = events(model).filter((e) => !e.isEnd
+    && (!chosen || !e.rules || e.rules.has(chosen)));
   timeline.draw(model.history(chosen), chosen === null ? "all rules" : `rule ${chosen}`, happened);
   timeline.link(model.config?.grafana);
 }
@@ -100,7 +101,8 @@ function drawAdvice({ advice, hasChange }) {
   const kind = culprit?.kind ?? model.rule(rule)?.kind;
   const isDomain = kind === "domain";
   const why = app.cannotAct(kind);
-  const hasLimits = !model.config || isDomain || model.limits(rule, "").file.some((l) => /\//.test(l));
+  const { file } = model.limits(rule, "");
+  const hasLimits = file.length === 0 || file.some((limit) => limit.includes("/")); // not permits
   const shown = {
     ban: advice === "ban", raise: advice === "ban" && hasLimits,
     lost: Boolean(model.lost?.at), change: advice === "change" || Boolean(hasChange),
@@ -132,8 +134,7 @@ function drawNumbers(rules) {
   setText(byId("n-denied"), rate(denied));
   setText(byId("n-asked"), rate(asked));
   setText(byId("n-share"), denied ? percent(denied, asked) : "");
-  setText(byId("n-would"), sum("shadow_denied") ? `${percent(sum("shadow_denied"), asked)} of requests`
-    : "");
+  setText(byId("n-would"), percent(sum("shadow_denied"), asked));
   for (const [id, name] of [["shadow", "shadow_denied"], ["tokens", "tokens"],
     ["degraded", "degraded"], ["error", "error"]]) {
     const value = rate(sum(name));

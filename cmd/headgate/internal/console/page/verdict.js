@@ -1,7 +1,6 @@
 // The first sentences of the page: is it bad, since when, which rule, who, and what began it.
 
-import { after, causesOf, causeTime, deniedWithoutStore, events, lostText, nameIn, storeSince }
-  from "./causes.js";
+import { after, causesOf, causeTime, events, lostText, nameIn, storeSince } from "./causes.js";
 import { longSpan, percent, plural, rate } from "./format.js";
 import { breadth, inRules, listOf } from "./key_breadth.js";
 import { seenText, whoText } from "./key_requests.js";
@@ -15,8 +14,8 @@ const stays = 15_000; // milliseconds for which a rule stays in the headline
 const culpable = 0.3; // of the denials of a rule, above which one key is at fault
 const notable = 0.1; // of them, above which a further key is named
 
-// judge returns {level, title, lines, culprit, seen, rule, advice}: level is none, calm, warn or bad.
-// Culprit is the key at fault, or null, and seen what it asked for. Advice says what can be done with
+// judge returns {level, title, lines, culprit, seen, rule, advice}: level is none, calm, warn or
+// bad. Culprit is the key at fault, or null, and seen what it asked for. Advice is what to do with
 // it or with the rule: "ban", "look", "mode", "change" or "fleet"; "" is nothing.
 export function judge(model, now = present()) {
   const v = { lines: [], culprit: null, seen: "", rule: null, advice: "", ...judged(model, now) };
@@ -28,7 +27,9 @@ function judged(model, now) {
   const sum = (name) => rules.reduce((total, rule) => total + rule[name], 0);
   const [denied, banned] = [sum("denied"), sum("banned")];
   const total = sum("allowed") + denied;
-  if (model.state.store.state === "down") return storeDown(model, sum("error"), sum("degraded"), now);
+  if (model.state.store.state === "down") {
+    return storeDown(model, sum("error"), sum("degraded"), now);
+  }
   const past = Object.values(model.history(null).counts).flat();
   if (past.every((n) => n === 0) && total + sum("error") === 0 && !model.lost?.at) {
     return { level: "none", title: "No decisions in the last 15 minutes" };
@@ -120,8 +121,9 @@ function switchedByHand(model, all) {
 
 function switchText(model, rule) {
   const until = model.config?.modes?.find((m) => m.rule === rule.name)?.until;
-  return `Rule ${rule.name} is in mode ${rule.mode}${until ? ` until ${time(Date.parse(until))}` : ""
-  }, and ${rule.file_mode} in the file${rule.mode === "shadow" ? `: it ${wouldDeny(rule)}` : ""}.`;
+  const end = until ? ` until ${time(Date.parse(until))}` : "";
+  return `Rule ${rule.name} is in mode ${rule.mode}${end}, and ${rule.file_mode} in the file${
+    rule.mode === "shadow" ? `: it ${wouldDeny(rule)}` : ""}.`;
 }
 
 // wouldDeny says what a rule in shadow would deny.
@@ -164,10 +166,11 @@ function storeDown(model, errors, degraded, now) {
   const { when_store_fails: policy, knows_instances: knows } = model.state.store;
   return {
     level: "bad", title: `The store is down${at ? ` since ${timeOfDay(at)}` : ""}`,
-    lines: [`Requests that need it ${withoutStore(model)}${degraded > 0 ? ` ${rate(degraded)
-    } decisions a second are made this way.` : ""}${errors > 0 ? ` ${rate(errors)} a second fail.` : ""}`,
-    policy === "share" && !knows ? "An instance that starts now denies all of them: its file has no "
-      + "instances." : "",
+    lines: [[`Requests that need it ${withoutStore(model)}`,
+      degraded > 0 ? `${rate(degraded)} decisions a second are made this way.` : "",
+      errors > 0 ? `${rate(errors)} a second fail.` : ""].filter(Boolean).join(" "),
+    policy === "share" && !knows
+      ? "An instance that starts now denies all of them: its file has no instances." : "",
     policy === "unknown" ? "Start Redis, or take this instance out of the load balancer. With "
       + "instances in the file, it would know its share." : ""],
   };
@@ -181,7 +184,8 @@ function incidents(model, rules, keys, now) {
     const history = model.history(rule.name);
     return {
       rule, free: notBanned(rule), weight: weight(model, rule.name, notBanned(rule)), history,
-      decisions: rule.allowed + rule.denied, lately: lately(rule, history, isActed(model, rule, now)),
+      decisions: rule.allowed + rule.denied,
+      lately: lately(rule, history, isActed(model, rule, now)),
       keys: open.filter((k) => k.rule === rule.name),
     };
   }).filter((i) => {
@@ -243,7 +247,7 @@ function denials(model, [worst, ...others], { banned, more, now }) {
   const culprit = isMixed || (isChange && !isLater) ? null : top; // no client is to blame
   const advice = isMixed ? "fleet" : isChange ? (isLater ? "look" : "change")
     : !top ? isTooLow(worst, cause) ? "mode" : ""
-    : top.caution ? "look" : "ban";
+    : top.caution || cause?.kind === "store" ? "look" : "ban";
   const elsewhere = keysOf(model, model.rules())
     .filter((k) => culprit && k.key === top.key && k.banned).map((k) => k.rule);
   const further = culprit ? worst.keys.filter((k) => k.key !== top.key
@@ -269,7 +273,7 @@ function denials(model, [worst, ...others], { banned, more, now }) {
   };
 }
 
-// isTooLow is whether the limit of a rule may be too low: it denies many keys, and nothing began that.
+// isTooLow is whether the limit of a rule may be too low: it denies many keys, for no known cause.
 const isTooLow = ({ keys }, cause) => !cause && keys.filter((k) => k.per_s > 0).length >= 5;
 
 // whoseText says which part of its requests a rule denies, and whether its limit may be too low.
@@ -279,7 +283,8 @@ function whoseText(incident, cause) {
   return `${free >= loud ? `Rule ${rule.name} denies ${percent(free, decisions)} of its requests`
     : `It denied ${l.denied} of its last ${plural(l.all, "request")}`}${n > 1
     ? `, of ${rule.more_keys ? "more than " : ""}${n
-    } keys` : ""}.${isTooLow(incident, cause) ? " If they are ordinary clients, its limit is too low." : ""}`;
+    } keys` : ""}.${isTooLow(incident, cause)
+    ? " If they are ordinary clients, its limit is too low." : ""}`;
 }
 
 // also is the sentence about a further incident.
@@ -293,13 +298,12 @@ function also(model, incident, now) {
 
 // keysOf returns the keys that are denied or would be, of all rules.
 function keysOf(model, rules) {
-  const withoutStoreText = deniedWithoutStore(model);
   return rules.flatMap((rule) => rule.denied_keys.map((key) => {
     const override = model.override(rule.name, key.key);
     return {
       ...key, rule: rule.name, kind: rule.kind, mode: rule.mode, banned: Boolean(override?.ban),
       weight: weight(model, rule.name, key.per_s, key.key),
-      caution: cautionOf(model, rule, key, override) || withoutStoreText(key),
+      caution: cautionOf(model, rule, key, override),
     };
   }));
 }
