@@ -211,7 +211,7 @@ func (f fault) bound(
 	}
 	failures := 1 // also if too few calls failed for the circuit to open
 	for _, s := range servers {
-		failures = max(failures, strings.Count(s.log.String(), "the store failed"))
+		failures = max(failures, strings.Count(s.log.String(), "a circuit to the store\" open=true"))
 	}
 	both := float64(rate/10) * (2*budget + openTimeout).Seconds() * float64(failures)
 	byParts := float64(2*failures+1)*capacity + refill + both

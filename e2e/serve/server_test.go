@@ -65,7 +65,7 @@ func serveFile(t *testing.T, file string, args ...string) *server {
 	}
 	s := &server{log: &output{}, ended: make(chan struct{})}
 	args = append([]string{"serve", "--config", file,
-		"--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--debug", "127.0.0.1:0"}, args...)
+		"--log-level", "debug", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--debug", "127.0.0.1:0"}, args...)
 	s.cmd = exec.CommandContext(context.Background(), path, args...)
 	s.cmd.Stdout, s.cmd.Stderr = io.Discard, s.log
 	if err := s.cmd.Start(); err != nil {

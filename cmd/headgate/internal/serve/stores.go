@@ -91,6 +91,7 @@ func (s *stores) addFallback(
 	o := fallback.Options{
 		Timeout: cmp.Or(timeout, fallbackTimeout), OpenTimeout: fallbackOpenTimeout,
 		OnChange: func(degraded bool, err error) {
+			s.outages.log.Debug("a circuit to the store", "open", degraded, "error", err)
 			switch {
 			case !degraded: // the outage may go on
 			case s.withoutStore() == shareUnknown:
