@@ -51,6 +51,7 @@ const app = {
   restore() {
     const { rule, key } = address.read();
     this.restore = () => {};
+    overview.drawHistory(); // the bands need a state
     if (rule !== null) this.choose(rule);
     if (key !== null) this.look(key, rule);
   },
