@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/headgate/headgate/internal/algorithm"
 	"github.com/headgate/headgate/internal/clock"
@@ -137,14 +138,14 @@ func (m *Memory) TakeAll(_ context.Context, rs []Request, ds []Decision) error {
 	var few [8]*memtable.Shard
 	locked := m.lock(rs, few[:0])
 	defer unlock(locked)
-	var few2 [8]spot
+	var few2 [8]memtable.Spot
 	spots, err := m.spots(rs, few2[:0])
 	if err != nil {
 		return err
 	}
 	wait := int64(0) // until the latest of their starts
 	for i := range rs {
-		v := spots[i].take(&rs[i], 0, rs[i].Forced())
+		v := spots[i].Decide(0, rs[i].Forced())
 		ds[i] = decision(rs[i].Limit, v)
 		if rs[i].Cost > 0 && !rs[i].Force {
 			wait = max(wait, v.Retry)
@@ -155,80 +156,39 @@ func (m *Memory) TakeAll(_ context.Context, rs []Request, ds []Decision) error {
 	}
 	for i := range rs {
 		if !rs[i].Forced() {
-			v := spots[i].take(&rs[i], wait, true)
-			rs[i].granted(spots[i].order, v)
+			v := spots[i].Decide(wait, true)
+			rs[i].granted(spots[i].Order, v)
 			ds[i] = decision(rs[i].Limit, v)
 		}
 	}
 	return nil
 }
 
-// spot is where a request of a group is decided, and when.
-type spot struct {
-	shard  *memtable.Shard
-	own, h uint64 // h differs from own for a new key in a full store
-	order  algorithm.Order
-}
-
-// take decides r, whose start is not before the wait of its group, and charges it if charge is set.
-func (p *spot) take(r *Request, wait int64, charge bool) algorithm.Verdict {
-	o := p.order
-	if wait > 0 && o.Cost > 0 {
-		o.After = o.Now + wait
-	}
-	v := p.shard.Take(r.Limit.rule, p.h, o, charge)
-	if charge && p.h != p.own && o.Cost > 0 {
-		p.shard.Shared(p.own)
-	}
-	return v
-}
-
 // spots finds the spots of rs, whose shards are locked.
-func (m *Memory) spots(rs []Request, spots []spot) ([]spot, error) {
+func (m *Memory) spots(rs []Request, spots []memtable.Spot) ([]memtable.Spot, error) {
 	now, full := m.clock.Micros(), false
 	for i := range rs {
 		hash, l := m.hash(rs[i].Key), rs[i].Limit.rule
-		p := spot{shard: m.shard(hash), own: memtable.Hash(hash, l), order: rs[i].order(now)}
+		p := memtable.Spot{
+			Shard: m.shard(hash), Rule: l, Own: memtable.Hash(hash, l), Order: rs[i].order(now),
+		}
 		var ok bool
-		if p.h, ok = p.shard.Prepare(l, p.own, min(p.order.Now, now)); !ok {
+		if p.H, ok = p.Prepare(l, p.Own, min(p.Order.Now, now)); !ok {
 			return nil, ErrFull
 		}
-		p.shard.Hold(p.h, now, len(rs))
-		full = full || p.h != p.own
+		p.Hold(p.H, now, len(rs))
+		full = full || p.H != p.Own
 		spots = append(spots, p)
 	}
-	if full && clash(rs, spots) {
+	if full && memtable.Clash(spots) {
 		return nil, ErrFull
 	}
-	for i := range rs { // a later one may have made the shard forget an earlier one's limit
-		if !spots[i].shard.Register(rs[i].Limit.rule) {
+	for i := range spots { // a later one may have made the shard forget an earlier one's limit
+		if !spots[i].Register(spots[i].Rule) {
 			return nil, ErrFull
 		}
 	}
 	return spots, nil
-}
-
-// clash reports whether the accounts of two requests, which new keys of a full store share, are
-// one. If both are forced, they are decided one after the other; others would be decided without
-// the charge of a request of the group.
-func clash(rs []Request, spots []spot) bool {
-	type slot struct {
-		shard *memtable.Shard
-		h     uint64
-	}
-	seen := make(map[slot]bool, len(rs)) // whether it is forced
-	for i := range spots {
-		p := &spots[i]
-		from := slot{p.shard, p.h}
-		if p.h == p.own {
-			from.h = p.shard.Begins(rs[i].Limit.rule, p.h)
-		}
-		if forced, taken := seen[from]; taken && (!forced || !p.order.Force) {
-			return true
-		}
-		seen[from] = p.order.Force
-	}
-	return false
 }
 
 // lock locks the shards of rs, each once and in their order in memory, so that two calls
@@ -260,12 +220,43 @@ func (m *Memory) Reset(_ context.Context, key string, l Limit) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}
+	s, h := m.locked(key, l)
+	defer s.Unlock()
+	s.Reset(h)
+	return nil
+}
+
+// State returns the state of a key under a valid limit, for [Memory.SetState], also of another
+// process: nil for the initial state. The numbers have no other use.
+func (m *Memory) State(key string, l Limit) []int64 {
+	s, h := m.locked(key, l)
+	defer s.Unlock()
+	return s.Numbers(l.rule, h, m.clock.Micros())
+}
+
+// SetState replaces the state of a key by one that State has returned for the same limit. It
+// returns an [InvalidError] for other numbers, and [ErrFull] if the key has no slot of its own.
+func (m *Memory) SetState(key string, l Limit, state []int64) error {
+	if err := l.Validate(); err != nil {
+		return err
+	}
+	s, own := m.locked(key, l)
+	defer s.Unlock()
+	if h, ok := s.Prepare(l.rule, own, m.clock.Micros()); !ok || h != own {
+		return ErrFull
+	}
+	if !s.Restore(l.rule, own, state) {
+		return wrong("state", strconv.Itoa(len(state))+" other numbers", "those of State")
+	}
+	return nil
+}
+
+// locked returns the slot of a key under a valid limit, and its shard, which is locked.
+func (m *Memory) locked(key string, l Limit) (*memtable.Shard, uint64) {
 	hash := m.hash(key)
 	s := m.shard(hash)
 	s.Lock()
-	defer s.Unlock()
-	s.Reset(memtable.Hash(hash, l.rule))
-	return nil
+	return s, memtable.Hash(hash, l.rule)
 }
 
 // Keys returns the number of slots in use. Some of these may belong to keys that are back in their
