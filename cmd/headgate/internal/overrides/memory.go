@@ -50,6 +50,19 @@ func (m *memory) set(name, value string) {
 	}
 }
 
+// Entries returns what is stored and in force, by its names: see [Table.Swap].
+func (t *Table) Entries() map[string]string {
+	t.loaded.mu.Lock()
+	defer t.loaded.mu.Unlock()
+	entries := map[string]string{}
+	for name, f := range t.loaded.fields {
+		if f.kind != "" && live(name, f.value) != "" {
+			entries[name] = f.value
+		}
+	}
+	return entries
+}
+
 // isFull reports whether there are most overrides; 0 is no maximum.
 func (m *memory) isFull(most int) bool {
 	if most == 0 || len(m.fields) < most {

@@ -1,7 +1,8 @@
 // Package overrides holds limits and bans that replace the limits of a rule for some keys.
 //
 // Overrides come from the file, and from the HTTP interface. The latter are kept in the store: in
-// Redis all instances share them, and they survive a restart; in memory they end with the process.
+// Redis all instances share them, and they survive a restart; in memory they end with the process,
+// unless its caller keeps the entries.
 // The store also has the modes of rules that were switched, and, for some seconds, resets of keys.
 package overrides
 

@@ -155,6 +155,9 @@ func (s *server) serve(ctx context.Context) error {
 	if s.denials != nil {
 		serving.Go(func() { s.keepRunning(background, "denials", s.denials.run) })
 	}
+	if s.stores.file != nil {
+		serving.Go(func() { s.keepRunning(background, "memory file", s.keepMemory) })
+	}
 	if s.console != nil {
 		// It ends its streams before the drain, and runs once.
 		serving.Go(func() { s.panics(background, "console", s.console.Run) })
@@ -179,6 +182,9 @@ func (s *server) serve(ctx context.Context) error {
 	s.drain(context.WithoutCancel(ctx))
 	leave()
 	s.await(&serving, until)
+	if s.stores.file != nil {
+		s.saveMemory()
+	}
 	return err
 }
 

@@ -117,6 +117,9 @@ func (s *server) build() error {
 		return err
 	}
 	s.overrides = s.openOverrides()
+	if s.stores.file != nil {
+		s.restoreMemory()
+	}
 	s.engine = rules.New(s.native, s.stores.permits, rules.Options{
 		Overrides: s.overrides, Observe: s.decided, Answered: s.metrics.Answered,
 		Settled:   s.metrics.Settled,
@@ -241,6 +244,9 @@ func (s *server) loggedKey(key string) string {
 // observe measures the calls of all stores.
 func (s *server) observe() (err error) {
 	observers := []observe.Observer{{Called: s.metrics.Called}}
+	if s.stores.file != nil {
+		observers = append(observers, observe.Observer{Decided: s.stores.file.Decided})
+	}
 	if wantsOTel() {
 		o, err := s.openOTel()
 		if err != nil {

@@ -8,11 +8,13 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/environment"
+	"github.com/headgate/headgate/cmd/headgate/internal/memoryfile"
 	"github.com/headgate/headgate/cmd/headgate/internal/seal"
 	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 	"github.com/headgate/headgate/concurrency"
@@ -29,10 +31,11 @@ type stores struct {
 	permits concurrency.Store
 	box     *seal.Box // for what is kept besides limits; nil: keys are not hashed
 
-	bare      headgate.Store // with the fallback, if there is one
-	cached    headgate.Store // bare, with a cache of denials if it is across a network
-	bypass    cacheBypass    // in cached; keeps some rules out of the cache
-	perSecond headgate.Store // of limits by second in Envoy's dialect; nil: bare
+	file      *memoryfile.File // of bare; nil: none
+	bare      headgate.Store   // with the fallback, if there is one
+	cached    headgate.Store   // bare, with a cache of denials if it is across a network
+	bypass    cacheBypass      // in cached; keeps some rules out of the cache
+	perSecond headgate.Store   // of limits by second in Envoy's dialect; nil: bare
 
 	denials  *denycache.Store  // the cache of cached; nil: none
 	fallback *fallback.Store   // nil if errors are passed on
@@ -55,6 +58,13 @@ const fallbackOpenTimeout = 300 * time.Millisecond
 func openURL(
 	url string, policy config.Policy, instances int, timeout time.Duration, log *slog.Logger,
 ) (*stores, error) {
+	if path, isFile := strings.CutPrefix(url, storeurl.MemoryFile); isFile && path != "" {
+		m := headgate.NewMemory()
+		return &stores{
+			name: url, permits: concurrency.NewMemory(), bare: m, cached: m,
+			file: memoryfile.New(m, path),
+		}, nil
+	}
 	opened, err := storeurl.Open(url)
 	if err != nil {
 		return nil, err

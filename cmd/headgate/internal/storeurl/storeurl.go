@@ -31,6 +31,9 @@ type Store struct {
 // Memory reports whether the state ends with the process.
 func (s *Store) Memory() bool { return s.Redis == nil }
 
+// MemoryFile begins the URL of a store in memory that the server keeps in a file.
+const MemoryFile = "memory:?file="
+
 // Open opens the store at rawURL. It connects at the first request.
 func Open(rawURL string) (*Store, error) {
 	scheme, _, _ := strings.Cut(rawURL, "://")
@@ -50,6 +53,9 @@ func Open(rawURL string) (*Store, error) {
 		return &Store{s, s, WithoutPassword(rawURL), s, s}, nil
 	}
 	want := Want
+	if strings.HasPrefix(rawURL, "memory:?") {
+		want = MemoryFile + "PATH, and only for headgate serve"
+	}
 	if _, port, err := net.SplitHostPort(rawURL); err == nil && isNumber(port) &&
 		!strings.Contains(rawURL, "@") { // which may follow a password
 		want = "a scheme; did you mean redis://" + rawURL + "?"
