@@ -27,8 +27,8 @@ func Credential(value string) string {
 	return strings.ToLower(scheme) + " " + rest
 }
 
-// Several is the value of several different cookies of one name. Some services read the first one,
-// and some the last.
+// Several is the value of several different cookies or parameters of one name. Some services read
+// the first one, and some the last.
 const Several = "several"
 
 // Cookie returns the value of the cookie of that name in the lines of the field Cookie, by
@@ -91,6 +91,27 @@ func CookieValue(value string) string {
 	// quote.
 	return PercentDecoded(withoutEscapes(value[1:max(1, len(value)-1)]))
 }
+
+// Parameter returns the value of the parameter of that name in a query, by [ParameterValue], or
+// [Several]. It is "" if there is none. Some services do not distinguish the case of names.
+func Parameter(query, name string) string {
+	found, result := false, ""
+	for pair := range strings.SplitSeq(strings.ReplaceAll(query, "+", " "), "&") {
+		given, value, _ := strings.Cut(pair, "=")
+		if !strings.EqualFold(ParameterValue(given), name) {
+			continue
+		}
+		value = ParameterValue(value)
+		if found && value != result {
+			return Several
+		}
+		found, result = true, value
+	}
+	return result
+}
+
+// ParameterValue returns a value of a query without spaces around it and percent escapes.
+func ParameterValue(value string) string { return trim(PercentDecoded(value)) }
 
 // PercentDecoded decodes escapes until none is left, so that the text of a key has one form.
 func PercentDecoded(s string) string {

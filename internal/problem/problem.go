@@ -74,12 +74,17 @@ func BadField(field, value, want string) *Problem {
 // Error returns the detail.
 func (p *Problem) Error() string { return p.Detail }
 
+// Complete sets the defaults of Type and Title.
+func (p *Problem) Complete() {
+	if p.Type == "" {
+		p.Type, p.Title = "about:blank", http.StatusText(p.Status)
+	}
+}
+
 // JSON returns the document.
 func (p *Problem) JSON() []byte {
 	document := *p
-	if document.Type == "" {
-		document.Type, document.Title = "about:blank", http.StatusText(p.Status)
-	}
+	document.Complete()
 	text, err := json.Marshal(document)
 	if err != nil {
 		panic(err) // cannot happen: strings and a number

@@ -30,7 +30,8 @@ type Config struct {
 	API            API
 	Envoy          Envoy
 	Rules          []rules.Rule
-	CORS           []string // origins of pages that may read denials; "*": all
+	CORS           []string    // origins of pages that may read denials; "*": all
+	Reply          rules.Reply // of rules that do not have their own
 	Overrides      []rules.Override
 	Domains        []*envoy.Domain // in the dialect of envoyproxy/ratelimit
 

@@ -11,6 +11,7 @@ import (
 
 // crossCheck checks what only all files together can show.
 func (l *loader) crossCheck() {
+	l.shareReply()
 	l.checkOverrides()
 	l.checkTLS()
 	domains, err := envoy.NewConfig(l.config.Domains, l.mergeDomains)
@@ -18,6 +19,22 @@ func (l *loader) crossCheck() {
 		l.faults = append(l.faults, err)
 	}
 	l.config.domains = domains
+}
+
+// shareReply gives the reply of the files to the rules, except what they have themselves.
+func (l *loader) shareReply() {
+	for i, all := 0, &l.config.Reply; i < len(l.rules); i++ {
+		own, n := &l.config.Rules[i].Reply, l.rules[i].node
+		if !has(n, "header_fields") {
+			own.Hides = all.Hides
+		}
+		if !has(n, "retry_jitter") {
+			own.Jitter = all.Jitter
+		}
+		if !has(n, "denial") {
+			own.Denial = all.Denial
+		}
+	}
 }
 
 // checkOverrides checks that there are the rules of overrides, that they have such keys, and that

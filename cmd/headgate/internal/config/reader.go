@@ -21,6 +21,7 @@ type origin struct {
 	Place
 
 	field string
+	node  *yaml.Node
 }
 
 // loader collects what the files say, and what is wrong with them.

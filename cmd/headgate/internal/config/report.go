@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
@@ -62,7 +63,9 @@ func ruleText(r *rules.Rule) string {
 	for _, part := range []struct{ before, text, usual string }{
 		{" of ", MatchText(&r.Match), ""},
 		{", cost ", r.Cost.String(), "1"},
+		{", exempt ", networksText(r.Exempt), ""},
 		{", counts ", r.Count.String(), ""},
+		{", cleared by ", r.Clear.String(), ""},
 		{", headroom ", r.Headroom.String(), ""},
 		{", ", HoldText(r), ""},
 		{", ", r.Mode.String(), rules.Enforce.String()},
@@ -95,7 +98,18 @@ func MatchText(m *rules.Match) string {
 	if m.Path != "" {
 		all = append(all, m.Path)
 	}
+	if len(m.Clients) > 0 {
+		all = append(all, "from "+networksText(m.Clients))
+	}
 	return strings.Join(all, " ")
+}
+
+func networksText(networks []netip.Prefix) string {
+	texts := make([]string, len(networks))
+	for i, p := range networks {
+		texts[i] = p.String()
+	}
+	return strings.Join(texts, ", ")
 }
 
 func overrideText(o *rules.Override) string {

@@ -21,6 +21,7 @@ func (r *reader) rule(n *yaml.Node, path string) {
 	r.mapping(n, path,
 		into("name", &rule.Name, r.text),
 		into("match", &rule.Match, r.match),
+		into("exempt", &rule.Exempt, r.networks("the rule applies to no request")),
 		into("key", &rule.Key, r.key),
 		into("any_key", &rule.AnyKey, r.boolean),
 		into("limits", &rule.Limits, r.limitTexts),
@@ -28,11 +29,15 @@ func (r *reader) rule(n *yaml.Node, path string) {
 		into("mode", &rule.Mode, parsed(r, rules.ParseMode)),
 		into("cost", &rule.Cost, r.cost),
 		into("count", &rule.Count, r.count),
+		into("clear", &rule.Clear, r.statuses),
 		into("headroom", &rule.Headroom, r.headroom),
 		into("label_keys", &rule.LabelKeys, r.boolean),
 		into("max_wait", &rule.MaxWait, r.duration("a wait", "1ms", "20s", "2s")),
 		into("max_waiting", &rule.MaxWaiting, wholeNumber(r, 1, rules.MaxMaxWaiting)),
 		into("retry_within", &rule.RetryWithin, r.duration("a wait", "1s", "8784h", "10s")),
+		into("retry_jitter", &rule.Reply.Jitter, parsed(r, rules.ParsePercent)),
+		into("header_fields", &rule.Reply.Hides, r.hides),
+		into("denial", &rule.Reply.Denial, r.denial),
 	)
 	r.require(n, path, "name", "a name for state and metrics")
 	if !has(n, "permits") {
@@ -50,7 +55,7 @@ func (r *reader) rule(n *yaml.Node, path string) {
 	rule.Limits = rules.Named(rule.Name, rule.Limits)
 	r.nameRule(n, path, rule)
 	r.config.Rules = append(r.config.Rules, rule)
-	r.rules = append(r.rules, origin{r.at(n), path})
+	r.rules = append(r.rules, origin{r.at(n), path, n})
 }
 
 // validate reports what the reading of single fields cannot see.
@@ -105,6 +110,7 @@ func (r *reader) match(n *yaml.Node, path string) (m rules.Match) {
 			}
 		}},
 		into("host", &m.Hosts, each(r, rules.ParseHost)),
+		into("ip", &m.Clients, r.networks("")),
 	)
 	return m
 }
@@ -165,7 +171,16 @@ func numberAsText(n *yaml.Node) *yaml.Node {
 	return &text
 }
 
-func (r *reader) count(n *yaml.Node, path string) (c rules.Count) {
+func (r *reader) count(n *yaml.Node, path string) rules.Count {
+	c := r.statuses(n, path)
+	if r.noProxy && len(c.Statuses) > 0 {
+		r.faultf(n, path, "%s needs the status of the response, which only the proxy sees; "+
+			"want --proxy ADDR=URL, or count: denied", c)
+	}
+	return c
+}
+
+func (r *reader) statuses(n *yaml.Node, path string) (c rules.Count) {
 	entries := *numberAsText(n)
 	entries.Content = slices.Clone(n.Content)
 	for i, entry := range entries.Content {
@@ -180,10 +195,6 @@ func (r *reader) count(n *yaml.Node, path string) (c rules.Count) {
 			c.Statuses = append(c.Statuses, one.Statuses...)
 			c.Denied = c.Denied || one.Denied
 		})
-	if r.noProxy && len(c.Statuses) > 0 {
-		r.faultf(n, path, "%s needs the status of the response, which only the proxy sees; "+
-			"want --proxy ADDR=URL, or count: denied", c)
-	}
 	return c
 }
 
@@ -228,7 +239,7 @@ func (r *reader) override(n *yaml.Node, path string) {
 	}
 	o.Limits = rules.Named(o.Rule, o.Limits)
 	r.config.Overrides = append(r.config.Overrides, o)
-	r.overrides = append(r.overrides, origin{r.at(n), path})
+	r.overrides = append(r.overrides, origin{r.at(n), path, n})
 }
 
 func parseUntil(text string) (time.Time, error) {

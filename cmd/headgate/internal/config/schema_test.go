@@ -114,7 +114,7 @@ func TestSchemaHasEveryField(t *testing.T) {
 		t.Fatal(err)
 	}
 	for of, text := range map[string]string{
-		"file": "x: 1", "listen": "listen: {x: 1}", "tls": "tls: {x: 1}", "api": "api: {x: 1}",
+		"file": "x: 1", "denial": "denial: {x: 1}", "listen": "listen: {x: 1}", "tls": "tls: {x: 1}", "api": "api: {x: 1}",
 		"rule": "rules: [{x: 1}]", "match": "rules: [{match: {x: 1}}]",
 		"override": "overrides: [{x: 1}]",
 	} {

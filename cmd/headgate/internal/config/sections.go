@@ -13,7 +13,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
+	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/redisstore"
 )
 
@@ -37,8 +39,14 @@ func (l *loader) file(f file) {
 		setting(r, "when_store_fails", &r.config.WhenStoreFails, parsed(r, parsePolicy)),
 		setting(r, "store_timeout", &r.config.StoreTimeout, r.storeTimeout),
 		setting(r, "instances", &r.config.Instances, wholeNumber(r, 1, maxInstances)),
-		field{"trust", r.trust},
+		field{"trust", func(n *yaml.Node, path string) {
+			const wide = "each client can choose its address by X-Forwarded-For"
+			r.config.Trust = append(r.config.Trust, r.networks(wide)(n, path)...)
+		}},
 		field{"cors", r.cors},
+		setting(r, "header_fields", &r.config.Reply.Hides, r.hides),
+		setting(r, "retry_jitter", &r.config.Reply.Jitter, parsed(r, rules.ParsePercent)),
+		setting(r, "denial", &r.config.Reply.Denial, r.denial),
 		field{"listen", r.listen},
 		field{"tls", r.tls},
 		field{"api", r.api},
@@ -67,8 +75,9 @@ func isDomain(root *yaml.Node) bool {
 
 func (r *reader) store(n *yaml.Node, path string) string {
 	url := r.connection(n, path)
-	if url == "" {
-		return ""
+	file, found := strings.CutPrefix(url, storeurl.MemoryFile)
+	if url == "" || found && file != "" {
+		return url
 	}
 	opened, err := storeurl.Open(url)
 	if err != nil {
@@ -113,22 +122,53 @@ func (r *reader) storeTimeout(n *yaml.Node, path string) time.Duration {
 	return d
 }
 
-func (r *reader) trust(n *yaml.Node, path string) {
-	r.texts(n, path, "text", func(text string, n *yaml.Node, path string) {
-		p, err := netip.ParsePrefix(text)
-		if at, notPrefix := netip.ParseAddr(text); notPrefix == nil && at.Zone() == "" {
-			p, err = at.Prefix(at.BitLen())
-		}
-		if err != nil || p.Masked() != p {
-			r.faultf(n, path, "%q is not a network; want one such as 10.0.0.0/8 or 192.0.2.7", text)
-			return
-		}
-		if p.Bits() == 0 {
-			r.warnAt(r.at(n), path, text+
-				" contains every address: each client can choose its address by X-Forwarded-For")
-		}
-		r.config.Trust = append(r.config.Trust, p)
-	})
+// networks reads networks. It warns that one of all addresses has an effect.
+func (r *reader) networks(effect string) func(*yaml.Node, string) []netip.Prefix {
+	return func(n *yaml.Node, path string) (networks []netip.Prefix) {
+		r.texts(n, path, "text", func(text string, n *yaml.Node, path string) {
+			p, err := netip.ParsePrefix(text)
+			if at, notPrefix := netip.ParseAddr(text); notPrefix == nil && at.Zone() == "" {
+				p, err = at.Prefix(at.BitLen())
+			}
+			if err != nil || p.Masked() != p {
+				r.faultf(n, path, "%q is not a network; want one such as 10.0.0.0/8 or 192.0.2.7",
+					text)
+				return
+			}
+			if p.Bits() == 0 && effect != "" {
+				r.warnAt(r.at(n), path, text+" contains every address: "+effect)
+			}
+			networks = append(networks, p)
+		})
+		return networks
+	}
+}
+
+// hides reads the header fields that report limits, and returns the others.
+func (r *reader) hides(n *yaml.Node, path string) httplimit.Fields {
+	shown := httplimit.Fields(0)
+	for _, f := range each(r, rules.ParseField)(n, path) {
+		shown |= f
+	}
+	if shown&httplimit.NoFields != 0 && shown != httplimit.NoFields {
+		r.faultf(n, path, "has none and other fields; want one of them")
+	}
+	return httplimit.AllFields &^ shown
+}
+
+// denial reads the body of denials.
+func (r *reader) denial(n *yaml.Node, path string) *rules.Denial {
+	d := &rules.Denial{ContentType: "application/json"}
+	before := len(r.faults)
+	r.mapping(n, path, into("body", &d.Body, r.text), into("content_type", &d.ContentType, r.text))
+	r.require(n, path, "body", `a text such as '{"message": "{detail}"}'`)
+	if len(r.faults) > before {
+		return nil
+	}
+	if err := d.Validate(); err != nil {
+		r.faultf(n, path, "%v", err)
+	}
+	return d
 }
 
 // cors reads the origins of pages.

@@ -41,6 +41,10 @@ func (l *loader) warnRule(r *rules.Rule, at origin) {
 		l.warnAt(at.Place, at.field, "websockets, which begin with GET, do not match this rule: "+
 			"their tokens are not counted; add GET, so that websockets are refused")
 	}
+	if len(r.Clear.Statuses) > 0 && !slices.ContainsFunc(r.Key, isIdentity) {
+		l.warnAt(at.Place, at.field, "a client clears the count of all who share its key by a "+
+			"login of its own; want a part such as header:NAME in the key, or a second rule")
+	}
 	for i, limit := range r.Limits {
 		if slices.ContainsFunc(r.Limits[:i], func(l headgate.Limit) bool {
 			return l.Named("") == limit.Named("")
@@ -66,13 +70,19 @@ func (l *loader) warnRule(r *rules.Rule, at origin) {
 	}
 }
 
+// isIdentity reports whether p is what a client says of itself.
+func isIdentity(p rules.KeyPart) bool {
+	return p.Source == "header" || p.Source == "cookie" || p.Source == "query"
+}
+
 // warnMemory notes a quota that a restart gives again.
 func (l *loader) warnMemory(limit headgate.Limit, at origin) {
 	store := cmp.Or(l.store, l.config.Store, "memory:")
 	if limit.Algorithm() == headgate.AlgorithmCalendarWindow &&
 		strings.TrimSuffix(store, ":") == "memory" {
 		l.warnAt(at.Place, at.field, fmt.Sprintf("limit %s loses its count when the server "+
-			"restarts; want store: redis://HOST, and a Redis that keeps its data on disk",
+			"restarts; want store: redis://HOST, and a Redis that keeps its data on disk, "+
+			"or store: memory:?file=PATH",
 			limit.Named("")))
 	}
 }
@@ -89,32 +99,38 @@ func (l *loader) warnHeadroom(r *rules.Rule, at origin, cost, capacity int64, li
 
 // warnOverrides notes overrides that have ended, and bans that clients avoid.
 func (l *loader) warnOverrides() {
-	cookies := map[string]bool{} // the rules that count by one
-	for _, r := range l.config.Rules {
-		cookies[r.Name] = slices.ContainsFunc(r.Key, func(p rules.KeyPart) bool {
-			return p.Source == "cookie"
-		})
-	}
-	for _, o := range l.config.Overrides {
-		if o.Ban && bansCookie(o.Key, keytext.Several) {
-			cookies[o.Rule] = false
-		}
-	}
 	for i, o := range l.config.Overrides {
 		if at := l.overrides[i]; !o.Until.IsZero() && !o.Until.After(l.now) {
 			l.warnAt(at.Place, at.field, fmt.Sprintf("%q has no effect: it ended at %s",
 				o.Key, o.Until.Format(time.RFC3339)))
-		} else if o.Ban && cookies[o.Rule] && bansCookie(o.Key, "") {
-			l.warnAt(at.Place, at.field, fmt.Sprintf("a client avoids the ban of %q by a second "+
-				"cookie of the name; want a ban of cookie:%s, too", o.Key, keytext.Several))
+		} else if o.Ban {
+			l.warnSecondValue("cookie", &o, at)
+			l.warnSecondValue("query", &o, at)
 		}
 	}
 }
 
-// bansCookie reports whether a ban of key is of the cookie value, or of any cookie without value.
-func bansCookie(key, value string) bool {
-	_, cookie, found := strings.Cut(key, "cookie:")
-	cookie, _, _ = strings.Cut(cookie, "|")
-	literal, _, pattern := strings.Cut(cookie, "*")
-	return found && (value == "" || cookie == value || pattern && strings.HasPrefix(value, literal))
+// warnSecondValue notes a ban that a client avoids because it can send several values.
+func (l *loader) warnSecondValue(source string, ban *rules.Override, at origin) {
+	counts := slices.ContainsFunc(l.config.Rules, func(r rules.Rule) bool {
+		return r.Name == ban.Rule && slices.ContainsFunc(r.Key, func(p rules.KeyPart) bool {
+			return p.Source == source
+		})
+	})
+	bans := func(o rules.Override) bool {
+		return o.Rule == ban.Rule && o.Ban && bansValue(source, o.Key, keytext.Several)
+	}
+	if counts && bansValue(source, ban.Key, "") && !slices.ContainsFunc(l.config.Overrides, bans) {
+		l.warnAt(at.Place, at.field, fmt.Sprintf("a client avoids the ban of %q by a second value "+
+			"of the name; want a ban of %s:%s, too", ban.Key, source, keytext.Several))
+	}
+}
+
+// bansValue reports whether a ban of key is of the value of a cookie or a parameter, or of any
+// without value.
+func bansValue(source, key, value string) bool {
+	_, text, found := strings.Cut(key, source+":")
+	text, _, _ = strings.Cut(text, "|")
+	literal, _, pattern := strings.Cut(text, "*")
+	return found && (value == "" || text == value || pattern && strings.HasPrefix(value, literal))
 }

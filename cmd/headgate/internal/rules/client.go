@@ -28,9 +28,13 @@ func IsFrom(r *http.Request, trusted []netip.Prefix) bool {
 	if err != nil { // a Unix socket
 		return len(trusted) > 0
 	}
-	at := sender.Addr().Unmap().WithZone("")
-	mapped := netip.AddrFrom16(at.As16()) // as a prefix may be written
-	return slices.ContainsFunc(trusted, func(p netip.Prefix) bool {
-		return p.Contains(at) || p.Contains(mapped)
+	return contains(trusted, sender.Addr())
+}
+
+// contains reports whether at is in one of the networks. An unknown address is in none.
+func contains(networks []netip.Prefix, at netip.Addr) bool {
+	at = at.Unmap().WithZone("")
+	return slices.ContainsFunc(networks, func(p netip.Prefix) bool {
+		return p.Contains(at) || p.Addr().Is4In6() && p.Contains(netip.AddrFrom16(at.As16()))
 	})
 }

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/httplimit"
 )
 
 // Verdict is the answer to a request. The zero Verdict denies.
@@ -28,6 +30,23 @@ type Verdict struct {
 
 	// GiveUp tells clients that retry by themselves not to: the wait is too long for that.
 	GiveUp bool
+
+	Reply Reply              // of the rule that denied
+	Hides []httplimit.Fields // of each of Decisions; nil: nothing is hidden
+}
+
+// Shown returns the decisions that fields report.
+func (v *Verdict) Shown(fields httplimit.Fields) []headgate.Decision {
+	if v.Hides == nil {
+		return v.Decisions
+	}
+	var shown []headgate.Decision
+	for i, d := range v.Decisions {
+		if v.Hides[i]&fields == 0 {
+			shown = append(shown, d)
+		}
+	}
+	return shown
 }
 
 // Reason says what denied a request.
@@ -124,7 +143,7 @@ func (q *Question) take(ctx context.Context, p part, peeks bool) error {
 		q.decisions = nil
 		return nil
 	}
-	q.decisions = make([]headgate.Decision, len(q.requests))
+	q.decisions, q.asked = make([]headgate.Decision, len(q.requests)), p
 	if q.exhausted != nil && p == enforces {
 		copy(q.decisions, q.exhausted)
 	} else if err := take(ctx, q.engine.store, q.requests, q.decisions); err != nil {
@@ -184,11 +203,21 @@ func (q *Question) verdict() Verdict {
 		}
 		if wait := a.strictest().RetryAfter; v.Reason == None || wait > v.RetryAfter {
 			v.Rule, v.Reason, v.RetryAfter = a.rule.Name, a.reason(), wait
+			v.Reply = a.rule.Reply
 			v.GiveUp = a.banned || wait > cmp.Or(a.rule.RetryWithin, time.Minute)
 		}
 	}
-	if v.Reason > Limits {
+	switch {
+	case v.Reason > Limits:
 		v.Decisions = nil
+	case q.active.hides:
+		for a := range q.of(q.asked) {
+			v.Hides = append(v.Hides,
+				slices.Repeat([]httplimit.Fields{a.rule.Reply.Hides}, len(a.limits))...)
+		}
+	}
+	if v.Reason == Limits {
+		v.RetryAfter = v.Reply.later(v.RetryAfter, time.Second)
 	}
 	return v
 }

@@ -93,6 +93,7 @@ func (o Outcome) Denies() bool { return o == Denied || o == ShadowDenied }
 type active struct {
 	*Set
 
+	hides   bool // a rule hides fields
 	permits map[*rule]*concurrency.Limiter
 	waiting map[string]*room // by the names of rules that hold requests
 }
@@ -126,6 +127,7 @@ func (e *Engine) activate() {
 	a := &active{Set: s, permits: make(map[*rule]*concurrency.Limiter)}
 	a.waiting = s.waitingRooms(e.active.Load().waiting)
 	for _, r := range s.rules {
+		a.hides = a.hides || r.Reply.Hides != 0
 		if r.Permits == 0 || r.Mode == Off {
 			continue
 		}
@@ -197,10 +199,14 @@ func (e *Engine) Reset(ctx context.Context, rule, key string) (string, error) {
 	}
 	a := &q.asks[0]
 	limits := (&Terms{Rule: &a.rule.Rule, Limits: a.limits}).StateLimits()
+	return a.key, e.reset(ctx, a.key, limits)
+}
+
+func (e *Engine) reset(ctx context.Context, key string, limits []headgate.Limit) error {
 	for _, l := range limits {
-		if err := e.store.Reset(ctx, a.key, l); err != nil {
-			return a.key, err
+		if err := e.store.Reset(ctx, key, l); err != nil {
+			return err
 		}
 	}
-	return a.key, nil
+	return nil
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ func (r *rule) key(q *target) string {
 		}
 		b = append(append(b, p.Source...), ':')
 		if p.Source == "ip" {
-			b = appendAddress(b, q.Client, p.Bits)
+			b = p.appendAddress(b, q.Client)
 			continue
 		}
 		b = keytext.Append(b, p.value(q), len(r.Key) > 1)
@@ -47,6 +48,8 @@ func (p KeyPart) value(q *target) string {
 		return p.form(p.field(q))
 	case "cookie":
 		return keytext.Cookie(q.Header["Cookie"], p.Name)
+	case "query":
+		return keytext.Parameter(q.Query, p.Name)
 	case "path":
 		return q.path
 	case "host":
@@ -87,6 +90,8 @@ func (p KeyPart) form(value string) string {
 		return keytext.Credential(value)
 	case p.Source == "cookie":
 		return keytext.PercentDecoded(value) // some cookie has any other text: a%20b has "a b"
+	case p.Source == "query":
+		return keytext.ParameterValue(value)
 	case p.Source == "path":
 		value, _ = cleanPath(value)
 	case p.Source == "host" || p.Source == "header" && p.Name == "Host":
@@ -100,17 +105,18 @@ func (p KeyPart) form(value string) string {
 }
 
 // appendAddress appends an address, or its network if that has fewer bits.
-func appendAddress(b []byte, at netip.Addr, bits int) []byte {
+func (p KeyPart) appendAddress(b []byte, at netip.Addr) []byte {
 	if !at.IsValid() {
 		return append(b, "unknown"...)
 	}
 	at = at.Unmap().WithZone("")
-	if bits == 0 {
-		bits = 64
+	bits := cmp.Or(p.Bits, 64)
+	if at.Is4() {
+		bits = cmp.Or(p.Bits4, 32)
 	}
-	if at.Is4() || bits >= at.BitLen() {
+	if bits >= at.BitLen() {
 		return at.AppendTo(b)
 	}
-	p, _ := at.Prefix(bits) // fits, by the line above
-	return p.AppendTo(b)
+	network, _ := at.Prefix(bits) // fits, by the line above
+	return network.AppendTo(b)
 }

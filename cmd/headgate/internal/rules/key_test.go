@@ -31,6 +31,7 @@ func TestKey(t *testing.T) {
 	request := func(client string) *Request {
 		q := &Request{
 			Method: "get", Host: "API.example.com:80", Path: "//a/b/",
+			Query: "a=1&%4Bey=%41+%2bb%2520&two=1&two=2&same=x&same=%78&Same=+x&bare&key;b=2&plus=a%2Bb",
 			Header: http.Header{
 				"X-Key": {"first", "second"}, "X-Odd": {"a|b%c"}, "X-Long": {strings.Repeat("x", 129)}, "X-Fits": {strings.Repeat("x", 128)},
 				"Cookie":        {"sid=42; other=1", `c=%41; c="\101"; d=a; d=b`},
@@ -48,6 +49,11 @@ func TestKey(t *testing.T) {
 		{"192.0.2.1", "", "all"},
 		{"192.0.2.1", "ip", "ip:192.0.2.1"},
 		{"192.0.2.1", "ip/56", "ip:192.0.2.1"},
+		{"192.0.2.1", "ip/24/56", "ip:192.0.2.0/24"},
+		{"192.0.2.1", "ip/32/56", "ip:192.0.2.1"},
+		{"::ffff:192.0.2.1", "ip/24/64 path", "ip:192.0.2.0/24|path:/a/b"},
+		{"2001:db8:0:ffff::1", "ip/24/56", "ip:2001:db8:0:ff00::/56"},
+		{"", "ip/24/56", "ip:unknown"},
 		{"2001:db8::1:2:3:4", "ip", "ip:2001:db8::/64"},
 		{"2001:db8::1:2:3:4", "ip/128", "ip:2001:db8::1:2:3:4"},
 		{"2001:db8:0:ffff::1", "ip/56", "ip:2001:db8:0:ff00::/56"},
@@ -64,6 +70,12 @@ func TestKey(t *testing.T) {
 		{"", "cookie:none", "cookie:"},
 		{"", "cookie:c", "cookie:A"}, // two spellings of one cookie
 		{"", "cookie:d", "cookie:several"},
+		{"", "query:key", "query:A +b"}, // the name and the value in other spellings
+		{"", "query:two", "query:several"},
+		{"", "query:same", "query:x"},
+		{"", "query:bare", "query:"},
+		{"", "query:b", "query:"},
+		{"", "query:plus ip", "query:a+b|ip:unknown"},
 		{"", "header:X-Missing|Host", "header:api.example.com"},
 		{"", "header:authorization", "header:bearer A|b"},
 		{"", "header:Authorization ip", "header:bearer A%7Cb|ip:unknown"},

@@ -13,7 +13,8 @@ func (r *Rule) NotInLog() string {
 	}
 	var lacks []string
 	for _, p := range r.Key {
-		if p.Source == "cookie" || p.Source == "body" || p.Source == "header" && p.Name != "Host" {
+		if slices.Contains([]string{"cookie", "query", "body"}, p.Source) ||
+			p.Source == "header" && p.Name != "Host" {
 			lacks = append(lacks, p.String())
 		}
 	}

@@ -39,7 +39,8 @@ func isPreflight(q *Request) bool {
 
 // matches reports whether r applies to q, given that its path was found by the index.
 func (r *rule) matches(q *target) bool {
-	return r.matchesMethod(q) && r.matchesHost(q.host) && r.matchesExpression(q)
+	return r.matchesMethod(q) && r.matchesHost(q.host) && r.matchesExpression(q) &&
+		(len(r.Match.Clients) == 0 || contains(r.Match.Clients, q.Client))
 }
 
 // matchesMethod reports whether r applies to the method of q. Preflights carry no credentials, so

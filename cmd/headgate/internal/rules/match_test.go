@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -250,4 +251,58 @@ func FuzzTargetPath(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Networks say which clients a rule is for, and which it exempts, also if a gateway names the rule.
+// A client whose address is unknown is in no network.
+func TestNetworks(t *testing.T) {
+	networks := func(texts ...string) (list []netip.Prefix) {
+		for _, text := range texts {
+			list = append(list, netip.MustParsePrefix(text))
+		}
+		return list
+	}
+	inside := Rule{
+		Name: "inside", Limits: per(1), Match: Match{Clients: networks("172.16.0.0/12", "2001:db8::/32")},
+		Exempt: networks("172.16.7.0/24"),
+	}
+	e := newEngine(t, Options{}, inside)
+	for _, c := range []struct {
+		client         string
+		matches, named bool // the rule denies the second request
+	}{
+		{"172.31.255.1", true, true},
+		{"::ffff:172.16.0.1", true, true},
+		{"172.32.0.1", false, true},
+		{"172.16.7.9", false, false},
+		{"2001:db8:1::1%eth0", true, true},
+		{"2001:db9::1", false, true},
+		{"", false, true},
+	} {
+		at, _ := netip.ParseAddr(c.client)
+		q := &Request{Path: "/", Client: at}
+		for _, ask := range []struct {
+			denies bool
+			of     func() *Question
+		}{
+			{c.matches, func() *Question { return e.Match(q) }},
+			{c.named, func() *Question {
+				named, err := e.MatchRule("inside", q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return named
+			}},
+		} {
+			if _, err := e.Reset(t.Context(), "inside", KeyOfAll); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 2 {
+				v, err := ask.of().Decide(t.Context())
+				if err != nil || v.Allowed != (i == 0 || !ask.denies) {
+					t.Errorf("request %d of %q: %+v, %v; want a denial: %t", i, c.client, v, err, ask.denies)
+				}
+			}
+		}
+	}
 }

@@ -163,6 +163,9 @@ func (q *Question) answer(a *ask) Answer {
 	if len(a.decisions) == 0 && !a.banned {
 		v.Strictest = headgate.Strictest(nil)
 	}
+	if !v.Allowed && !v.Banned && !a.silent {
+		v.Strictest.RetryAfter = a.rule.Reply.later(v.Strictest.RetryAfter, time.Millisecond)
+	}
 	if a.granted && a.rule.Mode != Off {
 		v.Charged = a.cost
 	}

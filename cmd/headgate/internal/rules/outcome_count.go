@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // Count says which requests a rule charges. The zero Count charges every request.
@@ -67,31 +69,63 @@ func (c Count) check(r *Rule) error {
 	return nil
 }
 
+// checkClear reports what is wrong with c as the statuses that clear what count counts.
+func (c Count) checkClear(count Count) error {
+	switch {
+	case c.Denied:
+		return errors.New("has denied; want statuses such as 200")
+	case len(c.Statuses) > 0 && len(count.Statuses) == 0:
+		return fmt.Errorf("is %s, which has no effect without statuses in count; want both", c)
+	}
+	for _, n := range c.Statuses {
+		class := Count{Statuses: []int{n}}
+		if count.counts(n) || slices.ContainsFunc(count.Statuses, class.counts) {
+			return fmt.Errorf("is %s, which count has, too; want each status in one of them", c)
+		}
+	}
+	return nil
+}
+
 // counts reports whether a response with this status counts.
 func (c Count) counts(status int) bool {
 	return slices.Contains(c.Statuses, status) || slices.Contains(c.Statuses, status/100)
 }
 
-// Outcome refunds what rules that do not count the status of the response have charged. It must be
-// called before [Admission.Settle], whose costs it drops for these rules. A request without
-// an Outcome stays charged. So does one whose ctx has ended: a client that leaves before the answer
-// cannot make a guess free. The refund goes on if ctx ends.
+// Outcome refunds what rules that do not count the status of the response have charged, and resets
+// the keys of rules that it clears. It must be called before [Admission.Settle], whose costs it
+// drops for these rules. A request without an Outcome stays charged. So does one whose ctx has
+// ended: a client that leaves before the answer cannot make a guess free. It goes on if ctx ends.
 func (a *Admission) Outcome(ctx context.Context, status int) {
 	if len(a.counted) == 0 || ctx.Err() != nil {
 		return
 	}
-	refunds := slices.DeleteFunc(a.counted, func(c ask) bool {
-		return c.rule.Count.counts(status)
-	})
+	free := slices.DeleteFunc(a.counted, func(c ask) bool { return c.rule.Count.counts(status) })
 	a.counted = nil
-	if len(refunds) == 0 {
-		return
-	}
-	for i := range refunds {
-		refunds[i].cost = -refunds[i].cost
-	}
 	a.late = slices.DeleteFunc(a.late, func(c ask) bool {
-		return slices.ContainsFunc(refunds, func(r ask) bool { return r.rule == c.rule })
+		return slices.ContainsFunc(free, func(r ask) bool { return r.rule == c.rule })
 	})
-	a.engine.settle(ctx, refunds)
+	var refunds, cleared []ask
+	for _, c := range free {
+		if c.rule.Clear.counts(status) {
+			cleared = append(cleared, c)
+			continue
+		}
+		c.cost = -c.cost
+		refunds = append(refunds, c)
+	}
+	if len(refunds) > 0 {
+		a.engine.settle(ctx, refunds)
+	}
+	for _, c := range cleared {
+		a.engine.clear(ctx, &c)
+	}
+}
+
+// clear puts the key of a back in its initial state. It goes on if ctx ends.
+func (e *Engine) clear(ctx context.Context, a *ask) {
+	ctx, cancel := await.Settling(ctx, true)
+	defer cancel()
+	if err := e.reset(ctx, a.key, a.limits); err != nil {
+		e.observe(a, Failed, err)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate"
 )
@@ -47,8 +48,24 @@ func TestCountRefuses(t *testing.T) {
 			t.Errorf("%v; want %s", err, c.want)
 		}
 	}
+	for _, c := range []struct {
+		want         string
+		count, clear Count
+	}{
+		{`is 200, which has no effect without statuses in count`, Count{}, Count{Statuses: []int{200}}},
+		{`is 200, which has no effect without statuses in count`, denied, Count{Statuses: []int{200}}},
+		{`has denied; want statuses`, failed, denied},
+		{`is 4xx, which count has, too`, failed, Count{Statuses: []int{4}}},
+		{`is 200, 404, which count has, too`, Count{Statuses: []int{4}}, Count{Statuses: []int{200, 404}}},
+	} {
+		r := Rule{Name: "a", Limits: per(1), Count: c.count, Clear: c.clear}
+		if err := r.Validate(); err == nil || !strings.Contains(err.Error(), "clear: "+c.want) {
+			t.Errorf("%v; want %s", err, c.want)
+		}
+	}
 	for _, c := range []Rule{
 		{Limits: per(1), Permits: 1, Cost: Cost{Fixed: 3}, Count: failed},
+		{Limits: per(1), Count: Count{Statuses: []int{4}}, Clear: Count{Statuses: []int{2, 302}}},
 		{Limits: per(1), Cost: Cost{Fixed: 1}, Count: denied},
 	} {
 		c.Name = "a"
@@ -88,6 +105,29 @@ func TestOutcome(t *testing.T) {
 			remain[i] -= c.costs[i]
 			if got := left(t, e, name, "all"); got != remain[i] {
 				t.Errorf("%d: %d of %s remain, want %d", c.outcome, got, name, remain[i])
+			}
+		}
+	}
+}
+
+// A right login clears the count of its key, under all limits of the rule, and of no other rule.
+func TestClear(t *testing.T) {
+	failed, right := Count{Statuses: []int{401}}, Count{Statuses: []int{2}}
+	e := newEngine(t, Options{},
+		Rule{Name: "logins", Limits: append(per(5), headgate.SlidingLog(5, time.Hour)), Count: failed, Clear: right},
+		Rule{Name: "trial", Limits: per(5), Count: failed, Clear: right, Mode: Shadow},
+		Rule{Name: "all", Limits: per(5), Count: failed},
+	)
+	for i, outcome := range []int{401, 401, 500, 204, 401, 302} {
+		_, a := begin(t, e, &Request{Path: "/"})
+		a.Outcome(t.Context(), outcome)
+		a.End(t.Context())
+		for _, c := range []struct {
+			rule string
+			left []int64
+		}{{"logins", []int64{4, 3, 3, 5, 4, 4}}, {"trial", []int64{4, 3, 3, 5, 4, 4}}, {"all", []int64{4, 3, 3, 3, 2, 2}}} {
+			if got := left(t, e, c.rule, "all"); got != c.left[i] {
+				t.Errorf("after %d: %d of %s remain, want %d", outcome, got, c.rule, c.left[i])
 			}
 		}
 	}

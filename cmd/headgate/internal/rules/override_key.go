@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -83,6 +82,8 @@ func (p KeyPart) checkBeginning(text string, joined bool) (want string) {
 		made = strings.ToUpper(text)
 	case p.Source == "cookie", p.Source == "const" && !strings.HasPrefix(p.Name, text):
 		made = p.form(text)
+	case p.Source == "query":
+		made = strings.TrimSuffix(p.form(text+"x"), "x") // x as what * stands for
 	case p.Source == "header" && keytext.IsCredential(p.Name):
 		made = strings.TrimSuffix(p.form(text+"x"), "x") // x as what * stands for
 		if lower := strings.ToLower(text); lower == "bearer" || lower == "basic" {
@@ -166,54 +167,23 @@ func (p KeyPart) checkAddress(value string) (want string) {
 	if err != nil {
 		return `"ip:" and an address, or a pattern with *`
 	}
-	counted := string(appendAddress(nil, at, p.Bits))
+	counted := string(p.appendAddress(nil, at))
 	if value == counted {
 		return ""
 	}
 	if network, err := netip.ParsePrefix(value); isNetwork && err == nil && p.splits(network) {
-		return wantPattern(network)
+		return `one override for each key in it, a pattern such as "ip:10.*", or a rule with ` +
+			"match: {ip: " + network.Masked().String() + "}"
 	}
 	return fmt.Sprintf(`"ip:%s", as the rule counts this address`, counted)
 }
 
 // splits reports whether the addresses of network have several keys.
 func (p KeyPart) splits(network netip.Prefix) bool {
-	first := string(appendAddress(nil, network.Addr(), p.Bits))
+	first := string(p.appendAddress(nil, network.Addr()))
 	counted, err := netip.ParsePrefix(first)
 	if err != nil { // an address by itself
 		return !network.IsSingleIP()
 	}
 	return network.Bits() < counted.Bits()
-}
-
-// wantPattern says how to write an override for all keys in network.
-func wantPattern(network netip.Prefix) string {
-	network = network.Masked()
-	at, step, separator := network.Addr(), 16, ":"
-	if at.Is4() {
-		step, separator = 8, "."
-	}
-	text := at.StringExpanded()
-	parts := strings.Split(text, separator)[:network.Bits()/step]
-	for i, part := range parts {
-		parts[i] = cmp.Or(strings.TrimLeft(part, "0"), "0")
-	}
-	start := strings.Join(parts, separator)
-	if network.Bits()%step != 0 || start == "" || at.Is6() && isShortened(parts) {
-		return "one override for each key in it, or patterns with *"
-	}
-	return fmt.Sprintf(`a pattern such as "ip:%s%s*"`, start, separator)
-}
-
-// isShortened reports whether keys in the network that groups begin may be written with :: in them,
-// so that a pattern would miss some.
-func isShortened(groups []string) bool {
-	last := ""
-	for _, g := range groups {
-		if g == "0" && last == "0" {
-			return true
-		}
-		last = g
-	}
-	return last == "0"
 }

@@ -19,11 +19,12 @@ import (
 // The functions of this file read the text forms of the configuration. Their errors name the text
 // and what would be accepted, without the field, which the caller knows.
 
-const wantKeyPart = "ip, ip/N (N bits of IPv6), header:NAME, header:NAME|NAME (the first that is " +
-	"there), cookie:NAME, path, host, method, body:model or const:TEXT"
+const wantKeyPart = "ip, ip/N (N bits of IPv6), ip/M/N (M bits of IPv4), header:NAME, " +
+	"header:NAME|NAME (the first that is there), cookie:NAME, query:NAME, path, host, method, " +
+	"body:model or const:TEXT"
 
-// ParseKeyPart reads a part of a key: ip, ip/64, header:NAME, header:NAME|NAME, cookie:NAME, path,
-// host, method, body:model or const:TEXT.
+// ParseKeyPart reads a part of a key: ip, ip/56, ip/24/56, header:NAME, header:NAME|NAME,
+// cookie:NAME, query:NAME, path, host, method, body:model or const:TEXT.
 func ParseKeyPart(text string) (KeyPart, error) {
 	bad := fmt.Errorf("%q is not a part of a key; want %s", text, wantKeyPart)
 	source, name, named := strings.Cut(text, ":")
@@ -47,26 +48,47 @@ func ParseKeyPart(text string) (KeyPart, error) {
 			return KeyPart{}, bad
 		}
 		return KeyPart{Source: source, Name: name}, nil
-	case "const", "body":
+	case "const", "body", "query":
 		if name == "" || source == "body" && name != "model" {
 			return KeyPart{}, bad
 		}
 		return KeyPart{Source: source, Name: name}, nil
 	}
-	if digits, found := strings.CutPrefix(text, "ip/"); found {
-		n, err := strconv.ParseUint(digits, 10, 8)
-		if err != nil || n < 1 || n > 128 {
-			return KeyPart{}, fmt.Errorf("%q is not a part of a key; want ip/1 to ip/128", text)
-		}
-		return KeyPart{Source: "ip", Bits: int(n)}, nil
+	if bits, found := strings.CutPrefix(text, "ip/"); found {
+		return parseNetworkPart(bits)
 	}
 	return KeyPart{}, bad
+}
+
+// parseNetworkPart reads the bits of an address that count: N of IPv6, or M/N of IPv4 and IPv6. A
+// lone number that both may mean is refused.
+func parseNetworkPart(text string) (KeyPart, error) {
+	first, second, both := strings.Cut(text, "/")
+	if !both {
+		first, second = "32", first
+	}
+	bits4, err4 := strconv.ParseUint(first, 10, 8)
+	bits, err := strconv.ParseUint(second, 10, 8)
+	switch {
+	case err4 != nil || err != nil || bits4 < 1 || bits4 > 32 || bits < 1 || bits > 128:
+		return KeyPart{}, fmt.Errorf("%q is not a part of a key; want ip/33 to ip/128 for bits of "+
+			"IPv6, or ip/24/64 for bits of IPv4 and of IPv6", "ip/"+text)
+	case !both && bits <= 32:
+		return KeyPart{}, fmt.Errorf("%[1]q may mean IPv4 or IPv6; want ip/%[2]d/64 for the "+
+			"/%[2]d of IPv4, or ip/32/%[2]d for single addresses of IPv4 and the /%[2]d of IPv6",
+			"ip/"+text, bits)
+	case !both:
+		bits4 = 0
+	}
+	return KeyPart{Source: "ip", Bits4: int(bits4), Bits: int(bits)}, nil
 }
 
 // String returns the text form of p.
 func (p KeyPart) String() string {
 	switch {
-	case p.Source == "ip" && p.Bits > 0:
+	case p.Bits4 > 0:
+		return fmt.Sprintf("ip/%d/%d", p.Bits4, p.Bits)
+	case p.Bits > 0:
 		return "ip/" + strconv.Itoa(p.Bits)
 	case p.Name != "":
 		return p.Source + ":" + p.Name

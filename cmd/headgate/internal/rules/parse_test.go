@@ -12,6 +12,9 @@ func TestParseKeyPart(t *testing.T) {
 	for text, want := range map[string]KeyPart{
 		"ip":               {Source: "ip"},
 		"ip/56":            {Source: "ip", Bits: 56},
+		"ip/24/56":         {Source: "ip", Bits4: 24, Bits: 56},
+		"ip/32/24":         {Source: "ip", Bits4: 32, Bits: 24},
+		"query:api key":    {Source: "query", Name: "api key"},
 		"header:x-api-key": {Source: "header", Name: "X-Api-Key"},
 		"cookie:sid":       {Source: "cookie", Name: "sid"},
 		"path":             {Source: "path"},
@@ -29,7 +32,8 @@ func TestParseKeyPart(t *testing.T) {
 	}
 	for _, bad := range []string{
 		"", "IP", "ip/", "ip/0", "ip/129", "ip/-1", "ip/+8", "ip:1", "header", "header:", "header:a b",
-		"cookie:", "path:/x", "const", "const:", "query:x", "port",
+		"cookie:", "path:/x", "const", "const:", "query:", "port",
+		"ip/24", "ip/32", "ip/33/64", "ip/24/", "ip/24/129", "ip/0/64", "ip/24/64/1", "ip//64",
 	} {
 		if p, err := ParseKeyPart(bad); err == nil || !strings.Contains(err.Error(), "; want ") {
 			t.Errorf("%q: %+v, %v", bad, p, err)

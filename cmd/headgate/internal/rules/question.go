@@ -26,6 +26,7 @@ type Question struct {
 
 	granted   bool                // all rules that enforce granted
 	decisions []headgate.Decision // of the rules that enforce, and were asked last
+	asked     part                // those rules
 	exhausted []headgate.Decision // of the rules that enforce, before the body was read
 	waited    time.Duration       // for permits
 
@@ -105,9 +106,9 @@ func (q *Question) BeforeWait(a Arrival) { q.arrival = a }
 // DoNotHold lets q be denied at once, also by rules that hold requests.
 func (q *Question) DoNotHold() { q.order.Hold = false }
 
-// add asks r what t would be charged. A rule that is off is not asked.
+// add asks r what t would be charged. A rule that is off, or exempts the client, is not asked.
 func (q *Question) add(r *rule, t *target) {
-	if r.Mode != Off {
+	if r.Mode != Off && !contains(r.Exempt, t.Client) {
 		q.asks = append(q.asks, q.engine.askTarget(r, t))
 	}
 }

@@ -32,6 +32,13 @@ func TargetPath(target string) string {
 	return unescape(target)
 }
 
+// TargetQuery returns the encoded query of a request target.
+func TargetQuery(target string) string {
+	_, query, _ := strings.Cut(target, "?")
+	query, _, _ = strings.Cut(query, "#")
+	return query
+}
+
 var escape = regexp.MustCompile("%[0-9A-Fa-f]{2}")
 
 // unescape decodes each escape of s once.

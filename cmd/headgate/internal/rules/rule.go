@@ -18,6 +18,7 @@ type Request struct {
 	Method string
 	Host   string // with or without a port
 	Path   string // decoded, without the query; see [TargetPath]
+	Query  string // encoded, without the question mark
 	Header http.Header
 	Body   bool       // there is one, as far as is known
 	Client netip.Addr // after trusted proxies; see [ClientAddress]
@@ -29,6 +30,7 @@ type Rule struct {
 	// Name is that of a limit ([headgate.Limit.Named]). State, metrics and overrides belong to it.
 	Name    string
 	Match   Match
+	Exempt  []netip.Prefix   // clients that the rule does not ask about
 	Key     []KeyPart        // what is counted; empty: all requests together
 	AnyKey  bool             // programs may name keys that Key does not make
 	Limits  []headgate.Limit // all must grant; named after the rule: name, name.2, ...
@@ -36,6 +38,8 @@ type Rule struct {
 	Mode    Mode
 	Cost    Cost
 	Count   Count
+	Clear   Count // the statuses of responses that put the key back in its initial state
+	Reply   Reply
 	// Headroom is what classes of requests leave to others.
 	Headroom Headroom
 	// MaxWait, above 0, holds requests that the rule would deny, until their turn, for at most this
@@ -65,13 +69,15 @@ type Match struct {
 	Methods []string // GET matches HEAD, too
 	Hosts   []string // exact, or *.example.com for all names below
 	Path    string   // exact, a prefix such as /x/*, or re: and a regular expression
+	Clients []netip.Prefix
 }
 
-// KeyPart is a part of a key, such as ip, ip/56, header:NAME, header:NAME|NAME, cookie:NAME, path
-// or const:TEXT.
+// KeyPart is a part of a key, such as ip, ip/56, ip/24/56, header:NAME, header:NAME|NAME,
+// cookie:NAME, query:NAME, path or const:TEXT.
 type KeyPart struct {
-	Source string // ip, header, cookie, path, host, method, body or const
-	Name   string // of a cookie, or of headers, joined by |; the text of const; model
+	Source string // ip, header, cookie, query, path, host, method, body or const
+	Name   string // of a cookie or parameter, or of headers, joined by |; the text of const; model
+	Bits4  int    // of an IPv4 address that count; 0: 32
 	Bits   int    // of an IPv6 address that count; 0: 64
 }
 

@@ -138,6 +138,7 @@ func (r *Rule) Validate() error {
 		fault("cost.estimate", fmt.Errorf("is %d; want 0 to %d", n, int64(maxCost)))
 	}
 	fault("count", r.Count.check(r))
+	fault("clear", r.Clear.checkClear(r.Count))
 	fault("headroom", r.Headroom.Validate())
 	fault("max_wait", r.checkMaxWait())
 	fault("max_waiting", r.checkMaxWaiting())

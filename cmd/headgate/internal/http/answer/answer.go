@@ -4,6 +4,7 @@ package answer
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"time"
 
@@ -16,15 +17,27 @@ import (
 // SetFields sets the fields that report v to the client: RateLimit-Policy, RateLimit,
 // X-RateLimit-*, Retry-After and X-Should-Retry.
 func SetFields(h http.Header, v *rules.Verdict) {
-	if len(v.Decisions) > 0 {
-		httplimit.AllFields.Write(h, time.Now(), v.Decisions...)
+	now := time.Now()
+	if v.Hides == nil {
+		(httplimit.Draft10 | httplimit.XRateLimit).Write(h, now, v.Decisions...)
+	} else {
+		httplimit.Draft10.Write(h, now, v.Shown(httplimit.Draft10)...)
+		httplimit.XRateLimit.Write(h, now, v.Shown(httplimit.XRateLimit)...)
 	}
-	if !v.Allowed && v.Reason != rules.Limits {
+	if !v.Allowed && showsWait(v) {
 		problem.SetRetryAfter(h, v.RetryAfter)
 	}
 	if v.GiveUp {
 		h.Set("X-Should-Retry", "false") // which the SDKs of OpenAI and Anthropic obey
 	}
+}
+
+// showsWait reports whether the client may know how long to wait.
+func showsWait(v *rules.Verdict) bool { return v.Reply.Hides&httplimit.RetryAfter == 0 }
+
+// Reports reports whether SetFields sets fields about limits.
+func Reports(v *rules.Verdict) bool {
+	return len(v.Shown(httplimit.Draft10))+len(v.Shown(httplimit.XRateLimit)) > 0
 }
 
 // FieldNames are the names of the fields that SetFields sets, and of those in older drafts of them.
@@ -62,20 +75,38 @@ func Unchecked(v *rules.Verdict) bool {
 	return v.Reason == rules.Limits && headgate.Strictest(v.Decisions).Unchecked()
 }
 
-// Deny answers with the fields of v and a document that names the rule and the reason. If no limit
-// was checked, the status is 503.
+// Deny answers with the fields of v and a document that names the rule and the reason, or the body
+// that the rule has instead. If no limit was checked, the status is 503.
 func Deny(w http.ResponseWriter, status int, v *rules.Verdict) {
 	if Unchecked(v) {
-		httplimit.RetryAfter.Write(w.Header(), time.Now(), v.Decisions...)
+		problem.SetRetryAfter(w.Header(), v.RetryAfter)
 		Unavailable(w)
 		return
 	}
 	SetFields(w.Header(), v)
 	p := denied(status, v)
+	if d := v.Reply.Denial; d != nil {
+		p.Complete()
+		w.Header().Set("Content-Type", d.ContentType)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, d.Fill(rules.DenialValues{ // the client may have disconnected
+			Type: p.Type, Title: p.Title, Detail: p.Detail, Rule: v.Rule, Status: status,
+			RetryAfter: number(v.RetryAfter), Violated: p.Violated,
+		}))
+		return
+	}
 	p.Denial = &problem.Denial{
 		Message: p.Detail, Type: "rate_limit_error", Code: "rate_limit_exceeded",
 	}
 	p.Write(w)
+}
+
+// number returns a wait in seconds, rounded up, or null if no wait helps.
+func number(wait time.Duration) string {
+	if wait == headgate.Never {
+		return "null"
+	}
+	return problem.Seconds(wait)
 }
 
 // denied describes a denial.
@@ -103,6 +134,9 @@ func exceeded(status int, v *rules.Verdict) *problem.Problem {
 		}
 	}
 	rule, retry := "The rule "+v.Rule, " Retry in "+problem.Seconds(v.RetryAfter)+" s."
+	if !showsWait(v) {
+		retry = ""
+	}
 	switch {
 	case v.RetryAfter == headgate.Never:
 		detail := rule + " can never grant a request of this cost."

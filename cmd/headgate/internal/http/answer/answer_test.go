@@ -6,12 +6,14 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/fallback"
+	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/internal/problem"
 )
 
@@ -115,6 +117,67 @@ func TestDeny(t *testing.T) {
 	}
 }
 
+// A rule says what clients are told: which fields, a later time to come back, and which body.
+func TestReply(t *testing.T) {
+	limits := []headgate.Decision{
+		{Limit: headgate.PerHour(1).Named("r"), RetryAfter: 2 * time.Second}, {Limit: headgate.PerHour(9).Named("s"), Remaining: 8},
+	}
+	body := &rules.Denial{
+		Body:        `{"message": "{detail}", "in": {retry_after}, "by": {violated_policies}, "of": "{title} {status} {type}"}`,
+		ContentType: "application/json",
+	}
+	const quota = `"of": "Request cannot be satisfied as assigned quota has been exceeded 429 https://iana.org/assignments/http-problem-types#quota-exceeded"}`
+	for name, c := range map[string]struct {
+		v                          rules.Verdict
+		draft, old, retry, content string
+		text                       string // of the body; empty: a problem document
+	}{
+		"all": {
+			rules.Verdict{RetryAfter: 3 * time.Second, Reply: rules.Reply{Denial: body}},
+			`"r";r=0;t=2`, "0", "3", "application/json",
+			`{"message": "The rule r is exceeded. Retry in 3 s.", "in": 3, "by": ["r"], ` + quota,
+		},
+		"none": {
+			rules.Verdict{
+				RetryAfter: 2 * time.Second, Hides: []httplimit.Fields{httplimit.AllFields, httplimit.AllFields},
+				Reply: rules.Reply{Hides: httplimit.AllFields},
+			}, "", "", "", "application/problem+json", "",
+		},
+		"one rule": {
+			rules.Verdict{
+				RetryAfter: headgate.Never, Hides: []httplimit.Fields{httplimit.AllFields, httplimit.XRateLimit},
+				Reply: rules.Reply{Hides: httplimit.AllFields &^ httplimit.RetryAfter, Denial: body},
+			},
+			`"s";r=8;t=0`, "", "", "application/json",
+			`{"message": "The rule r can never grant a request of this cost.", "in": null, "by": ["r"], ` + quota,
+		},
+		"ban": {
+			rules.Verdict{Reason: rules.Ban, RetryAfter: time.Second, Reply: rules.Reply{Denial: body}},
+			"", "", "1", "application/json",
+			`{"message": "The rule r bans this client.", "in": 1, "by": [], "of": "Too Many Requests 429 about:blank"}`,
+		},
+	} {
+		if c.v.Rule = "r"; c.v.Reason == rules.None {
+			c.v.Reason, c.v.Decisions = rules.Limits, limits
+		}
+		w := httptest.NewRecorder()
+		Deny(w, 429, &c.v)
+		h := w.Header()
+		if h.Get("Ratelimit") != c.draft || h.Get("X-Ratelimit-Remaining") != c.old ||
+			h.Get("Retry-After") != c.retry || h.Get("Content-Type") != c.content {
+			t.Errorf("%s: %v", name, h)
+		}
+		if got := w.Body.String(); c.text != "" && got != c.text || c.text == "" && strings.Contains(got, "Retry in") {
+			t.Errorf("%s: %s", name, got)
+		}
+		w = httptest.NewRecorder()
+		DenyCall(w, httptest.NewRequestWithContext(t.Context(), "POST", "/", nil), &c.v)
+		if w.Header().Get("Retry-After") != c.retry || w.Body.Len() > 0 {
+			t.Errorf("%s: a call: %v", name, w.Header())
+		}
+	}
+}
+
 func TestSpell(t *testing.T) {
 	limits := []headgate.Decision{{Limit: headgate.PerHour(1), RetryAfter: time.Second}}
 	h := http.Header{"Cache-Control": {"no-store"}, "Content-Type": {"application/json"}}
@@ -127,7 +190,7 @@ func TestSpell(t *testing.T) {
 	if allocations > 0 || len(h) != 2+len(spellings) {
 		t.Errorf("%v allocations: %v", allocations, h)
 	}
-	SetFields(h, &rules.Verdict{Reason: rules.Limits, Decisions: limits})
+	SetFields(h, &rules.Verdict{Reason: rules.Limits, Decisions: limits, RetryAfter: time.Second})
 	if Spell(h); len(h[spellings[0][1]]) != 1 || h.Get("Retry-After") != "1" || len(h) != 3+len(spellings) {
 		t.Errorf("%v", h)
 	}

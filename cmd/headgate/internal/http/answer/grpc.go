@@ -24,7 +24,7 @@ func DenyCall(w http.ResponseWriter, r *http.Request, v *rules.Verdict) {
 	}
 	SetFields(w.Header(), v)
 	s := status.New(codes.ResourceExhausted, "The rule "+v.Rule+" denies this call.")
-	if v.RetryAfter != headgate.Never {
+	if v.RetryAfter != headgate.Never && showsWait(v) {
 		s, _ = s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(v.RetryAfter)})
 	}
 	details, _ := proto.Marshal(s.Proto()) // fails only for text that is not UTF-8

@@ -77,6 +77,7 @@ func (s *extAuthz) ask(a *authv3.AttributeContext) (*rules.Question, error) {
 		Method: described.GetMethod(),
 		Host:   described.GetHost(),
 		Path:   rules.TargetPath(described.GetPath()),
+		Query:  rules.TargetQuery(described.GetPath()),
 		Header: header,
 		Body:   header.Get("Content-Length") > "0" || len(header["Transfer-Encoding"]) > 0,
 		Client: s.client(&http.Request{

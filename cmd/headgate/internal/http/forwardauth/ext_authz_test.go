@@ -128,6 +128,47 @@ func bothDecide(t *testing.T, app, method, target string, header http.Header) (d
 	return denials
 }
 
+// Every door counts by the query that the client sends, in whatever spelling.
+func TestQueryKey(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer app.Close()
+	rule := rules.Rule{
+		Name: "keys", Key: []rules.KeyPart{{Source: "query", Name: "key"}},
+		Limits: []headgate.Limit{headgate.PerHour(1)},
+	}
+	p, err := proxy.New(engine(t, headgate.NewMemory(), rule), app.URL, proxy.Options{
+		Client: address(t), Trusted: func(*http.Request) bool { return false },
+		Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	auth := newHandler(t, headgate.NewMemory(), rule)
+	authz := NewExtAuthz(engine(t, headgate.NewMemory(), rule), address(t))
+	for name, allows := range map[string]func(target string) bool{
+		"proxy": func(target string) bool { return ask(p, "GET", "http://app"+target).status == 200 },
+		"auth": func(target string) bool {
+			return ask(auth, "GET", "http://app/auth?key=gateway", "X-Forwarded-Uri: "+target).status == 200
+		},
+		"ext_authz": func(target string) bool {
+			res, err := authz.Check(t.Context(), asked("GET", target, nil))
+			return err == nil && res.GetStatus().GetCode() == int32(codes.OK)
+		},
+	} {
+		for _, c := range []struct {
+			target string
+			want   bool
+		}{
+			{"/?key=a", true}, {"/?x=1&Key=%61", false}, {"/?key=b&key=b", true}, {"/y?key=a&key=c", true},
+			{"/?key=c&key=d", false}, {"/?", true}, {"/key=e", false},
+		} {
+			if got := allows(c.target); got != c.want {
+				t.Errorf("%s: %s is allowed: %t", name, c.target, got)
+			}
+		}
+	}
+}
+
 // An answer has the fields of limits, a document, and what an access log can show.
 func TestExtAuthzAnswers(t *testing.T) {
 	s := NewExtAuthz(engine(t, headgate.NewMemory(), login(1)), address(t))

@@ -116,6 +116,7 @@ func (h *handler) describe(r *http.Request) rules.Request {
 		Method: cmp.Or(first(r.Header, "X-Forwarded-Method", "X-Original-Method"), r.Method),
 		Host:   strings.TrimSpace(host[strings.LastIndexByte(host, ',')+1:]),
 		Path:   rules.TargetPath(cmp.Or(originalURI(r), r.URL.EscapedPath())),
+		Query:  rules.TargetQuery(originalURI(r)),
 		Header: r.Header,
 		Client: h.client(r),
 	}

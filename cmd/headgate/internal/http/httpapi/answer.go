@@ -151,13 +151,13 @@ func prefersStatus(w http.ResponseWriter, r *http.Request) bool {
 
 func writeFields(h http.Header, allowed bool, answers []rules.Answer) {
 	var all []headgate.Decision
-	retry := time.Duration(0) // of a ban, which is no limit
+	retry := time.Duration(0) // also of a ban, which is no limit
 	for i := range answers {
 		a := &answers[i]
 		if a.Mode != rules.Enforce {
 			continue
 		}
-		if a.Banned {
+		if !a.Allowed {
 			retry = max(retry, a.Strictest.RetryAfter)
 		}
 		for _, d := range a.Decisions {

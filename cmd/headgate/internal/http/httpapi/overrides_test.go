@@ -115,7 +115,7 @@ func TestModesAreListed(t *testing.T) {
 func TestOverrideKeys(t *testing.T) {
 	f := start(t, nil, Settings{})
 	for key, want := range map[string]string{
-		"ip:10.1.2.0/24":     `want a pattern such as \"ip:10.1.2.*\"`,
+		"ip:10.1.2.0/24":     `or a rule with match: {ip: 10.1.2.0/24}`,
 		"ip:2001:db8::1":     `want \"ip:2001:db8::/64\"`,
 		"10.1.1.1":           `want one such as \"ip:...\"`,
 		"IP:10.1.1.2":        `want one such as \"ip:...\"`,

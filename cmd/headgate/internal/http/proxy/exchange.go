@@ -38,7 +38,7 @@ func exchangeOf(r *http.Request) *exchange {
 func modifyResponse(r *http.Response) error {
 	x := exchangeOf(r.Request)
 	x.response = r
-	if len(x.verdict.Decisions) > 0 {
+	if answer.Reports(&x.verdict) {
 		for _, name := range answer.FieldNames() {
 			if name != "Retry-After" { // which is about the server's own answer
 				r.Header.Del(name)

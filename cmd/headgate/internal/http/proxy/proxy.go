@@ -129,7 +129,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	question := h.engine.Match(&rules.Request{
-		Method: r.Method, Host: r.Host, Path: r.URL.Path, Header: r.Header,
+		Method: r.Method, Host: r.Host, Path: r.URL.Path, Query: r.URL.RawQuery, Header: r.Header,
 		Body: r.ContentLength != 0, Client: h.options.Client(r),
 	})
 	defer x.release()

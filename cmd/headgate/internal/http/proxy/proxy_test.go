@@ -20,6 +20,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/internal/problem"
 )
 
@@ -154,7 +155,11 @@ func TestLimitsAndFields(t *testing.T) {
 		w.Header().Set("Ratelimit-Reset", "9")
 		w.Header().Set("Retry-After", "77")
 		w.Header().Set("X-Got", r.Method+" "+r.Host+" "+r.RequestURI)
-	}, "", rules.Rule{Name: "two", Match: rules.Match{Path: "/a/*"}, Limits: per(2)})
+	}, "", rules.Rule{Name: "two", Match: rules.Match{Path: "/a/*"}, Limits: per(2)},
+		rules.Rule{
+			Name: "hidden", Match: rules.Match{Path: "/hidden"}, Limits: per(9),
+			Reply: rules.Reply{Hides: httplimit.AllFields},
+		})
 	for i := range 2 {
 		r := get(t, e.url+"/a/b%2Fc?x;y=%zz&cost=0", "RateLimit: two;r=9", "Cost: 0")
 		want := "GET " + strings.TrimPrefix(e.url, "http://") + " /a/b%2Fc?x;y=%zz&cost=0"
@@ -176,10 +181,13 @@ func TestLimitsAndFields(t *testing.T) {
 		p.Status != 429 || r.Header.Get("Retry-After") == "77" || r.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %+v, %v: %v", r.StatusCode, p, err, r.Header)
 	}
-	// The fields of the server stay where no rule applies.
-	r = get(t, e.url+"/free")
-	if r.StatusCode != http.StatusOK || r.Header.Get("X-Ratelimit-Limit") != "9" {
-		t.Errorf("%d %v", r.StatusCode, r.Header)
+	// The fields of the server stay where no rule applies, or all that apply hide theirs.
+	for _, path := range []string{"/free", "/hidden"} {
+		r = get(t, e.url+path)
+		if r.StatusCode != http.StatusOK || r.Header.Get("X-Ratelimit-Limit") != "9" ||
+			r.Header.Get("Ratelimit") != "" {
+			t.Errorf("%s: %d %v", path, r.StatusCode, r.Header)
+		}
 	}
 }
 
