@@ -62,7 +62,7 @@ func TestRecipes(t *testing.T) {
 		path, field, value, from, limits string
 	}{
 		{0, "/", "X", "", "192.0.2.1", `"site";q=1000;w=1, "client";q=20;w=12`},
-		{0, "/", "X", "", "10.1.2.3", `"site";q=1000;w=1, "client";q=1000000;w=1`},
+		{0, "/", "X", "", "172.16.2.3", `"site";q=1000;w=1`},
 		{1, "/v1/a", "X-Api-Key", "k", "192.0.2.1", `"plan";q=60;w=60, "plan.2";q=10000, "address";q=300;w=60`},
 		{1, "/", "X-Api-Key", "k", "192.0.2.1", `"address";q=300;w=60`},
 		{2, "/", "X-User", "ann", "192.0.2.1", `"user";q=600;w=60, "address";q=1200;w=60`},
