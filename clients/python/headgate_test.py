@@ -150,6 +150,10 @@ class Calls(unittest.TestCase):
         self.assertEqual((answer.allowed, answer.remaining), (False, -6))
         self.limits.reset("login", self.key)
         self.assertEqual(self.limits.peek("login", self.key).remaining, 5)
+        for key in ".", "..", "../a", "%2E":
+            self.limits.take("tokens", key, 5)
+            self.limits.reset("tokens", key)
+            self.assertEqual(self.limits.peek("tokens", key).remaining, 1000, key)
 
     def test_take_all(self) -> None:
         both = [{"rule": "login", "key": self.key, "cost": 4}, {"rule": "tokens", "key": self.key}]
@@ -159,6 +163,7 @@ class Calls(unittest.TestCase):
         self.assertFalse(answer)
         self.assertGreater(answer.retry_after, 0)
         self.assertEqual([r.allowed for r in answer.results], [False, True])
+        self.assertEqual(answer.headers["Retry-After"], str(math.ceil(answer.retry_after)))
 
     def test_reserve(self) -> None:
         with self.limits.reserve("tokens", self.key, 800) as reservation:
@@ -216,6 +221,7 @@ class Calls(unittest.TestCase):
         denied = self.limits.acquire("exports", self.key)
         self.assertFalse(denied)
         self.assertTrue(0 < denied.retry_after <= 100, denied)
+        self.assertEqual(denied.headers, {"Retry-After": str(math.ceil(denied.retry_after))})
         other = self.limits.acquire("exports", self.key + ":other", ttl=200, after=100)
         self.assertTrue(other.release())
         self.assertFalse(other.release())
@@ -493,6 +499,38 @@ class Sharing(unittest.TestCase):
                 ask(self.limits, self.key, 1)
         ask(self.limits, self.key, 1)
 
+    def test_interrupts_open_no_more_connections(self) -> None:
+        """As with gevent.Timeout while the server is slow: calls that wait in line are ended."""
+
+        def interrupt(*_: object) -> None:
+            raise Interrupted
+
+        def call() -> None:
+            with contextlib.suppress(headgate.Unavailable):
+                client.take("login", self.key)
+
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, interrupt))
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            silent.settimeout(TIMEOUT)
+            url = "http://127.0.0.1:%d" % silent.getsockname()[1]
+            client = headgate.Client(url, timeout=TIMEOUT, connections=2)
+            threads = [threading.Thread(target=call) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            accepted = [silent.accept()[0] for _ in threads]
+            for _ in range(3):
+                with self.assertRaises(Interrupted):
+                    signal.setitimer(signal.ITIMER_REAL, 0.1)
+                    client.take("login", self.key)
+            silent.settimeout(0)
+            with self.assertRaises(BlockingIOError):
+                silent.accept()
+            for connection in accepted:
+                connection.close()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(client._turns.qsize(), 2)
+
     def test_cancelled(self) -> None:
         async def run() -> None:
             async with headgate.AsyncClient(URL, "secret", TIMEOUT, connections=2) as client:
@@ -514,19 +552,18 @@ class Sharing(unittest.TestCase):
             async with client.acquire("exports", self.key):
                 await asyncio.sleep(TIMEOUT)
 
-        async def run() -> None:
+        async def run(turns: int) -> None:
             async with headgate.AsyncClient(URL, "secret", TIMEOUT) as client:
-                for i in range(60):
-                    task = asyncio.ensure_future(hold(client))
-                    for _ in range(i):
-                        await asyncio.sleep(0)
-                    task.cancel()
-                    await asyncio.gather(task, return_exceptions=True)
-                    while client._tasks:
-                        await asyncio.wait(client._tasks)
-                self.assertEqual((await client.acquire("exports", self.key)).in_use, 1)
+                task = asyncio.ensure_future(hold(client))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
 
-        asyncio.run(run())
+        for turns in range(60):
+            asyncio.run(run(turns))  # the end of async with waits until it is given back
+            with self.limits.acquire("exports", self.key) as permit:
+                self.assertEqual(permit.in_use, 1, turns)
 
     def test_event_loops(self) -> None:
         client = headgate.AsyncClient(URL, "secret", TIMEOUT)
@@ -551,6 +588,10 @@ class Fakes(unittest.TestCase):
         with client.reserve("tokens", "a", 3) as reservation, client.acquire("exports") as permit:
             self.assertTrue(reservation.commit(2) and permit.renew())
         self.assertTrue(client.take_all([{"rule": "login"}]).results[0])
+        self.assertEqual(reservation.commit(320).used, 320)
+        client.script = [False]
+        self.assertTrue(client.refund("tokens", "a"))
+        self.assertFalse(client.peek("tokens", "a"))
         client.reset("login", "a")
         self.assertEqual(client.calls[0], ("take", {"key": "a", "rule": "login"}))
         self.assertEqual(client.calls[-1][0], "keys/login/a")

@@ -22,8 +22,25 @@ Request = tuple[str, dict[str, Any], Callable[[Any], Any]]  # path, body, reader
 _MAX_SLEEP = 86400.0  # some systems refuse a longer one
 
 
+class _Answer:
+    """What can be denied. A denial is false."""
+
+    allowed: bool
+    retry_after: float
+
+    def __bool__(self) -> bool:
+        return self.allowed
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header fields of an answer with status 429: Retry-After, unless that is never."""
+        if self.retry_after == math.inf:
+            return {}
+        return {"Retry-After": str(math.ceil(self.retry_after))}
+
+
 @dataclasses.dataclass(kw_only=True)
-class Decision:
+class Decision(_Answer):
     """The answer to take, peek, refund and wait. A denial is false."""
 
     allowed: bool
@@ -38,27 +55,14 @@ class Decision:
     shadow_denied: bool = False  # the rule is in shadow mode, and would have denied the request
     limits: list[Decision] = dataclasses.field(default_factory=list)  # of peek: all of the rule
 
-    def __bool__(self) -> bool:
-        return self.allowed
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The header fields of an answer with status 429: Retry-After, unless that is never."""
-        if self.retry_after == math.inf:
-            return {}
-        return {"Retry-After": str(math.ceil(self.retry_after))}
-
 
 @dataclasses.dataclass(kw_only=True)
-class Decisions:
+class Decisions(_Answer):
     """The answer to take_all. A denial is false."""
 
     allowed: bool
     retry_after: float
     results: list[Decision]
-
-    def __bool__(self) -> bool:
-        return self.allowed
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -122,7 +126,7 @@ class _Reserved(Decision, _Held, Generic[Settling]):
 
 
 @dataclasses.dataclass(kw_only=True)
-class _Permitted(_Held, Generic[Told]):
+class _Permitted(_Answer, _Held, Generic[Told]):
     allowed: bool
     permits: int
     in_use: int
@@ -131,9 +135,6 @@ class _Permitted(_Held, Generic[Told]):
     ttl: float = 0
     shadow_denied: bool = False
     _after: float = dataclasses.field(default=0, repr=False, compare=False)
-
-    def __bool__(self) -> bool:
-        return self.allowed
 
     def renew(self, ttl: float | None = None) -> Told:
         """Extend the permit to at least ttl seconds from now. Return False if it has expired."""

@@ -59,10 +59,19 @@ class Client(Core[Decision, Decisions, Reservation, Permit, None]):
                 self._idle.pop().close()
 
     def _open(self) -> None:
-        self._pid = os.getpid()
         self._idle: deque[HTTPConnection] = deque()  # the one that was used last, last
-        self._turns: SimpleQueue[None] = SimpleQueue()
+        self._turns: SimpleQueue[None] = SimpleQueue()  # one for each call that may begin
+        self._running: set[object] = set()  # calls that have a turn
+        self._fill()
+        self._pid = os.getpid()
+
+    def _fill(self) -> None:
+        """Add the turns that are missing: all, or those that interrupted calls had."""
         for _ in range(self._connections):
+            self._add()
+
+    def _add(self) -> None:
+        if len(self._running) + self._turns.qsize() < self._connections:
             self._turns.put(None)
 
     def _call(self, path: str, body: dict[str, Any] | None, reader: Reader) -> Any:
@@ -73,41 +82,40 @@ class Client(Core[Decision, Decisions, Reservation, Permit, None]):
             return held
 
     def _exchange(self, path: str, body: dict[str, Any] | None) -> Reply:
-        request = self._request(path, body)
+        if self._pid != os.getpid():  # after a fork, the connections are of the parent
+            self.close()
+            self._open()
+        request, call = self._request(path, body), object()
         try:
-            if self._pid != os.getpid():  # after a fork, the connections are of the parent
-                self._renew()
-            return self._send(**request)
+            return self._send(call, **request)
         except _NO_ANSWER as error:
             raise _unanswered(error) from error
         except BaseException:  # such as KeyboardInterrupt, at any line
-            self._renew()
+            self._running.discard(call)
+            self._fill()
             raise
 
-    def _renew(self) -> None:
-        self.close()
-        self._open()
-
-    def _send(self, **request: Any) -> Reply:
+    def _send(self, call: object, **request: Any) -> Reply:
         end = None if self._timeout is None else time.monotonic() + self._timeout
         times = dict.fromkeys(("connect", "write", "read"), end)
-        turns, idle = self._turns, self._idle
         try:
-            turns.get(timeout=self._timeout)
+            self._turns.get(timeout=self._timeout)
         except Empty:
             raise TimeoutError from None  # all connections are in use
         try:
-            connection = self._connect(idle)
+            self._running.add(call)
+            connection = self._connect()
             response = connection.request(**request, extensions={"timeout": times})
             if connection.is_idle():
-                idle.append(connection)
+                self._idle.append(connection)
         finally:
-            turns.put(None)
+            self._running.discard(call)
+            self._add()
         return response.status, response.headers, response.content
 
-    def _connect(self, idle: deque[HTTPConnection]) -> HTTPConnection:
+    def _connect(self) -> HTTPConnection:
         with suppress(IndexError):
-            while (connection := idle.pop()).has_expired():
+            while (connection := self._idle.pop()).has_expired():
                 connection.close()
             return connection
         return HTTPConnection(**self._to, network_backend=Backend())
@@ -133,10 +141,14 @@ class AsyncClient(
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections of this event loop. A later call opens a new one."""
-        _, idle = self._pools.pop((os.getpid(), asyncio.get_running_loop()), (None, ()))
-        for connection in idle:
-            await connection.aclose()
+        """Close the connections of this event loop that are not in use. A later call opens a new
+        one. It first waits until what cancelled calls got is given back."""
+        loop = asyncio.get_running_loop()
+        while tasks := [task for task in list(self._tasks) if task.get_loop() is loop]:
+            await asyncio.wait(tasks)
+        _, idle = self._pools.get((os.getpid(), loop), (None, deque()))
+        while idle:
+            await idle.pop().aclose()
 
     def _open(self) -> None:
         self._pools: dict[Any, tuple[anyio.CapacityLimiter, deque[AsyncHTTPConnection]]] = {}

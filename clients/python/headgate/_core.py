@@ -189,7 +189,7 @@ class Core(Generic[One, All, Held, Lent, Done]):
     def reset(self, rule: str, key: str) -> Done:
         """Reset key to its initial state under a rule."""
         path = "keys/%s/%s" % (urllib.parse.quote(rule, ""), urllib.parse.quote(key, ""))
-        done: Done = self._call(path, None, _nothing)
+        done: Done = self._call(path.replace(".", "%2E"), None, _nothing)  # .. is a path
         return done
 
     def limit(

@@ -13,7 +13,7 @@ Step = bool | float | Exception
 
 
 class _Script:
-    """A client whose answers are a script: a step for each call that asks for tokens or permits.
+    """A client whose answers are a script: a step for each call that can be denied, and for peek.
 
     True allows, False denies, a number denies for so many seconds, math.inf for ever, and an
     exception is raised. After the last step, each call is allowed. calls lists what was asked.
@@ -29,14 +29,15 @@ class _Script:
         self.calls.append((path, body))
         if path.startswith("keys/"):
             return 204, [], b""
-        settles = path in ("commit", "renew", "release")
+        settles = path in ("refund", "commit", "renew", "release")
         step = True if settles or not self.script else self.script.pop(0)
         if isinstance(step, Exception):
             raise step
         answer: dict[str, Any] = {"allowed": step is True, "renewed": True, "released": True}
         answer |= {"limit": "fake", "capacity": 1, "remaining": int(step is True)}
+        answer["reset_after"] = 0
         answer |= {"permits": 1, "in_use": 1, "ttl": body.get("ttl", 0), "id": "fake"}
-        answer |= {"reserved": 1, "used": 1, "refunded": 0, "charged": 0, "reset_after": 0}
+        answer |= {"reserved": 1, "used": body.get("cost", 1), "refunded": 0, "charged": 0}
         if step != math.inf:
             answer["retry_after"] = 0 if step is True else float(step) or 1
         one = [dict(answer)]
