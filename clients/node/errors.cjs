@@ -21,7 +21,8 @@ class DeniedError extends HeadgateError {
   constructor(answer) {
     const { retry_after: wait } = answer;
     const again = wait === Infinity ? "never granted" : `retry after ${wait} s`;
-    super(`headgate: denied; ${again}`, { status: 429, answer });
+    // frameworks answer with status
+    super(`headgate: denied; ${again}`, { status: 429, retry_after: wait, answer });
   }
 }
 

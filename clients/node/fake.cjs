@@ -18,7 +18,7 @@ class FakeClient extends Client {
       return {
         allowed, rule, limit, capacity: 1000, remaining: allowed ? 1000 - cost : 0,
         retry_after: allowed ? 0 : 1, reset_after: 1, wait: 0, id: "fake",
-        permits: 1000, in_use: 1, ttl: 60, renewed: true, released: true, refunded: 0, ...rest,
+        permits: 1000, in_use: 1, ttl: 60, renewed: true, released: true, refunded: 0, limits: [], ...rest,
       };
     };
     super("http://fake.invalid", {

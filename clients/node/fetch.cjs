@@ -1,6 +1,7 @@
 "use strict";
 
 exports.schemes = ["http:", "https:"];
+exports.soon = setTimeout; // the edge runtime of Next.js has no setImmediate
 
 /** Returns a function that sends a request by fetch, which may not say whether it was sent. */
 exports.open = (url, headers, { fetch }) => {

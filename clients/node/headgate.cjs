@@ -4,18 +4,25 @@
 //
 // All durations are seconds. A wait of Infinity means never.
 
-const { open, schemes } = require("#transport");
+const { open, schemes, soon } = require("#transport");
 const {
   DeniedError, HeadgateError, InvalidError, UnavailableError, wrong,
 } = require("./errors.cjs");
 const { MAX_DELAY, sleep } = require("./sleep.cjs");
 
+const MAX_AHEAD = 366 * 86400; // the longest max_wait that the server accepts
+
 function checkKey(key) {
   if (typeof key !== "string") wrong("key", typeof key, "a text");
 }
 
-/** Returns the header fields of RateLimit and, if it is a denial, Retry-After, for an answer. */
+function checkNumber(field, value) {
+  if (!(Number.isFinite(value) && value >= 0)) wrong(field, value, "a number from 0");
+}
+
+/** Returns RateLimit, RateLimit-Policy and, for a denial, Retry-After; nothing for no limit. */
 function headerFields({ allowed, rule, limit, capacity, remaining, retry_after }) {
+  if (!Number.isFinite(capacity)) return {};
   const name = JSON.stringify(rule ?? limit);
   const fields = {
     "RateLimit-Policy": `${name};q=${capacity}`,
@@ -106,7 +113,7 @@ class Client {
    * before the work. Commit answer.id with the real cost.
    */
   reserve(request) {
-    return this.#decide("reserve", request);
+    return this.#hold("reserve", request, ({ id }) => this.commit(id, 0));
   }
 
   /** Settles a reservation at the cost that was used; 0 cancels it. Call it once. */
@@ -117,14 +124,15 @@ class Client {
   /**
    * Takes cost tokens, and waits until they may be used: { rule, key, cost, max_wait, signal }.
    * Throws a DeniedError if that is not within max_wait seconds. If signal is aborted, the tokens
-   * are given back. Returns a reservation, which may be committed.
+   * are given back, unless another caller has booked after them. Returns a reservation, which may
+   * be committed.
    */
-  async wait({ signal, ...request }) {
-    signal?.throwIfAborted();
-    const reservation = await this.reserve(request);
+  async wait({ max_wait = Infinity, ...request }) {
+    const ahead = Math.min(max_wait, MAX_AHEAD);
+    const reservation = await this.reserve({ ...request, max_wait: ahead });
     if (!reservation.allowed) throw new DeniedError(reservation);
     try {
-      await sleep(reservation.wait, signal);
+      await sleep(reservation.wait, request.signal);
     } catch (error) {
       await this.#settle(reservation, 0);
       throw error;
@@ -133,16 +141,17 @@ class Client {
   }
 
   /**
-   * Waits as wait does, calls f(reservation), and returns what f returns. f sets reservation.used
-   * to the cost that was used; without it, the estimate stays charged. If f throws before that, the
-   * reservation is cancelled.
+   * Waits as wait does, but without max_wait, it is denied at once. Calls f(reservation), and
+   * returns what f returns. f sets reservation.used to the cost that was used; without it, the
+   * estimate stays charged. If f throws before that, the reservation is cancelled.
    */
   async withReservation(request, f) {
     let used;
-    const reservation = Object.defineProperty(await this.wait(request), "used", {
+    const { max_wait = 0 } = request;
+    const reservation = Object.defineProperty(await this.wait({ ...request, max_wait }), "used", {
       get: () => used,
       set(cost) {
-        if (!(Number.isFinite(cost ?? 0) && !(cost < 0))) wrong("used", cost, "a number from 0");
+        checkNumber("used", cost ?? 0);
         used = cost ?? undefined;
       },
     });
@@ -163,7 +172,7 @@ class Client {
 
   /** Acquires a permit of a key, if headroom permits are left: { rule, key, ttl, headroom }. */
   acquire(request) {
-    return this.#decide("acquire", request);
+    return this.#hold("acquire", request, ({ id }) => this.release(id));
   }
 
   /** Extends a permit to at least ttl seconds from now. Returns false if it has expired. */
@@ -181,7 +190,8 @@ class Client {
    * releases the permit. For an API that counts requests as they arrive, after is the period of its
    * limit: the permit stays in use that many seconds longer; if f throws, until its TTL has passed.
    */
-  async withPermit({ after, ...request }, f) {
+  async withPermit({ after = 0, ...request }, f) {
+    checkNumber("after", after); // the error of release is not seen
     const permit = await this.acquire(request);
     if (!permit.allowed) throw new DeniedError(permit);
     let arrived = !after;
@@ -202,22 +212,37 @@ class Client {
     if (answer.status !== 204) refuse(answer);
   }
 
+  /** Reserves or acquires. If signal is aborted, undo gives back what the server has granted. */
+  async #hold(operation, { signal, ...request }, undo) {
+    signal?.throwIfAborted();
+    let answer;
+    try {
+      answer = await this.#decide(operation, request);
+      return answer;
+    } finally {
+      if (signal?.aborted) {
+        if (answer?.allowed) await undo(answer).catch(() => {});
+        signal.throwIfAborted();
+      }
+    }
+  }
+
   async #decide(operation, request) {
     for (const one of request.requests ?? [request]) if ("key" in one) checkKey(one.key);
-    const answer = await this.#post(operation, request, "allowed");
-    for (const decision of [answer, ...(answer.results ?? answer.limits ?? [])]) {
-      decision.retry_after ??= Infinity; // never: no wait helps
-      if ("capacity" in decision) decision.reset_after ??= Infinity;
-    }
-    return answer;
+    return this.#post(operation, request, "allowed");
   }
 
   /** Sends a request, and returns its answer, which has this member. */
   async #post(operation, { signal, ...request }, member) {
     const answer = await this.#send("POST", operation, JSON.stringify(request), signal);
     const { status, json } = answer;
-    if (status === 200 && json?.[member] !== undefined) return json;
-    return refuse(answer);
+    if (status !== 200 || json?.[member] === undefined) refuse(answer);
+    for (const one of [json, ...(json.results ?? json.limits ?? [])]) {
+      if ("allowed" in one) one.retry_after ??= Infinity; // never: no wait helps
+      if ("capacity" in one) one.reset_after ??= Infinity;
+      if (one.capacity === null) one.capacity = one.remaining = Infinity; // unlimited
+    }
+    return json;
   }
 
   async #send(method, path, body, signal) {
@@ -226,7 +251,8 @@ class Client {
     const abort = () => call.end(signal.reason);
     signal?.addEventListener("abort", abort);
     const late = () => call.end(new Error(`none in ${this.#timeout} ms`));
-    const timer = setTimeout(late, this.#timeout);
+    // after a stall of the program, answers that have arrived are read first
+    const timer = setTimeout(() => soon(late), this.#timeout);
     try {
       const answer = await call.answer;
       answer.json = parse(answer.text);
@@ -256,12 +282,13 @@ function refuse({ status, retryAfter, json }) {
   const gateway = status === 408 || status === 429;
   const other = status < 300 ? "the answer is not that of headgate serve" : `status ${status}`;
   const why = json?.detail ?? other;
-  if (status >= 400 && status < 500 && !gateway) {
-    throw new InvalidError(`headgate: ${why}`, { status, field: json?.field });
+  if (status >= 400 && status < 500 && !gateway && json?.type) {
+    throw new InvalidError(`headgate: ${why}`, { http_status: status, field: json.field });
   }
   const retry_after = Number.isFinite(Number(retryAfter)) ? Number(retryAfter) : undefined;
   const may_be_charged = status !== 429;
-  throw new UnavailableError(`headgate: ${why}`, { status, retry_after, may_be_charged });
+  const details = { http_status: status, retry_after, may_be_charged };
+  throw new UnavailableError(`headgate: ${why}`, details);
 }
 
 module.exports = {

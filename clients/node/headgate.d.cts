@@ -1,7 +1,7 @@
 /** A request that was not answered with a decision. */
 export class HeadgateError extends Error {
-  /** The HTTP status, if there was an answer. */
-  readonly status?: number;
+  /** The HTTP status of the answer, if there was one. Frameworks do not send it to your clients. */
+  readonly http_status?: number;
 }
 
 /** The request is wrong: an unknown rule or token, or a field that is not accepted. */
@@ -20,6 +20,10 @@ export class UnavailableError extends HeadgateError {
 
 /** What was asked for with wait, withReservation or withPermit was denied. */
 export class DeniedError extends HeadgateError {
+  /** Frameworks answer with it. */
+  readonly status: 429;
+  /** Infinity means never. */
+  readonly retry_after: number;
   readonly answer: Denial;
 }
 
@@ -65,7 +69,9 @@ export interface Answer extends Denial {
   rule?: string;
   /** The limit that decided. */
   limit: string;
+  /** Infinity means unlimited. */
   capacity: number;
+  /** Infinity means unlimited. */
   remaining: number;
   reset_after: number;
   /** Of a request with max_wait: the time until its start. */
@@ -136,13 +142,15 @@ export class Client {
 
   /**
    * Takes tokens, and waits until they may be used. Throws a DeniedError if that is not within
-   * max_wait seconds. If signal is aborted, the tokens are given back.
+   * max_wait seconds. If signal is aborted, the tokens are given back, unless another caller has
+   * booked after them.
    */
   wait(request: Target & Cost & MaxWait): Promise<Reservation>;
 
   /**
-   * Waits as wait does, and returns what f returns. f sets used to the cost that was used; without
-   * it, the estimate stays charged. If f throws before that, the reservation is cancelled.
+   * Waits as wait does, but without max_wait, it is denied at once. Returns what f returns. f sets
+   * used to the cost that was used; without it, the estimate stays charged. If f throws before
+   * that, the reservation is cancelled.
    */
   withReservation<T>(
     request: Target & Cost & MaxWait,
@@ -152,7 +160,7 @@ export class Client {
   /** Acquires a permit of a key. It expires after ttl seconds. */
   acquire(request: AcquireRequest): Promise<Permit>;
 
-  /** Extends a permit to at least ttl seconds from now. Returns false if it has expired. */
+  /** Extends a permit to at least ttl seconds from now, 60 unless given. False: it has expired. */
   renew(id: string, ttl?: number): Promise<boolean>;
 
   /** Releases a permit, after so many seconds. Returns false if it had expired. */
@@ -171,7 +179,7 @@ export class Client {
   reset(rule: string, key: string): Promise<void>;
 }
 
-/** Returns RateLimit, RateLimit-Policy and, for a denial, Retry-After. */
+/** Returns RateLimit, RateLimit-Policy and, for a denial, Retry-After; nothing for no limit. */
 export function headerFields(answer: Answer): Record<string, string>;
 
 /** Returns the key of an address under a rule with `key: ip`; IPv6 addresses count by their /64. */

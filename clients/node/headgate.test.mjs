@@ -90,7 +90,7 @@ test("reservations", async () => {
     return error instanceof DeniedError && error.answer.retry_after > 0;
   });
   await assert.rejects(limits.withReservation({ ...request, cost: 1001 }, assert.fail), {
-    name: "DeniedError", message: "headgate: denied; never granted",
+    name: "DeniedError", message: "headgate: denied; never granted", retry_after: Infinity,
   });
 });
 
@@ -144,6 +144,10 @@ test("a permit released later", async () => {
     return error instanceof DeniedError && error.answer.retry_after <= 100;
   });
   const other = { rule: "exports", key: "node:other" };
+  for (const after of ["1", -1, NaN, null]) {
+    const refused = { name: "InvalidError", field: "after" };
+    await assert.rejects(limits.withPermit({ ...other, after }, assert.fail), refused);
+  }
   const { id } = await limits.acquire(other);
   assert.equal(await limits.release(id, 100), true);
   assert.equal(await limits.release(id), false);
@@ -152,12 +156,12 @@ test("a permit released later", async () => {
 
 test("errors of the server", async () => {
   await assert.rejects(limits.take({ rule: "login", key: "k", cost: 0 }), (error) => {
-    return error instanceof InvalidError && error.status === 400 && error.field === "cost" &&
+    return error instanceof InvalidError && error.http_status === 400 && error.field === "cost" &&
       error.message.includes("cost is 0; want");
   });
   await assert.rejects(limits.take({ rule: "login", key: "k", cost: NaN }), { field: "cost" });
   const other = new Client(url, { token: "other" });
-  const refused = { name: "InvalidError", status: 401 };
+  const refused = { name: "InvalidError", http_status: 401 };
   await assert.rejects(other.take({ rule: "login", key: "k" }), refused);
 });
 
@@ -202,6 +206,8 @@ test("a mistake of the program is no outage", async () => {
   await assert.rejects(limits.take({ rule: "tokens", key: "k", cost: 1n }), { name: "TypeError" });
   await assert.rejects(limits.take(), { name: "TypeError" });
   assert.equal((await limits.acquire({ rule: "partner" })).allowed, true); // the key of all
+  const misfit = new Client("https://127.0.0.1:1", { agent: new Agent() });
+  await assert.rejects(misfit.take({ rule: "tokens", key: "k" }), { code: "ERR_INVALID_PROTOCOL" });
 });
 
 test("answers of never, and of other servers", async (t) => {
@@ -236,18 +242,20 @@ test("answers of never, and of other servers", async (t) => {
     [[408, {}, ""], { may_be_charged: true }],
     [[503, { "retry-after": "1" }, '{"detail":"closed"}'], { retry_after: 1, message: "headgate: closed" }],
     [[502, { "retry-after": "soon" }, ""], { may_be_charged: true }],
-    [[404, {}, "not here"], { name: "InvalidError", message: "headgate: status 404" }],
+    [[404, {}, "not here"], { message: "headgate: status 404", may_be_charged: true }],
+    [[403, {}, '{"detail":"blocked"}'], { message: "headgate: blocked" }], // by a gateway
   ]) {
     [status, fields, body] = answer;
     for (const send of [undefined, fetch]) {
       const client = new Client(at, { fetch: send });
-      const want = { name: "UnavailableError", status, ...error };
+      const want = { name: "UnavailableError", http_status: status, ...error };
       await assert.rejects(client.take({ rule: "tokens", key: "k" }), (got) => {
         assert.doesNotMatch(inspect(got), /undefined/);
         for (const name of Object.keys(want)) assert.equal(got[name], want[name]);
+        assert.equal(got.status ?? got.statusCode, undefined); // express and fastify would send it
         return true;
       });
-      if (status !== 204) await assert.rejects(client.reset("tokens", "k"), { status });
+      if (status !== 204) await assert.rejects(client.reset("tokens", "k"), { http_status: status });
     }
   }
 });
@@ -337,7 +345,52 @@ test("wait gives back what it was granted when it is aborted", async () => {
   assert.equal(await booked(), false);
   await assert.rejects(limits.wait({ ...request, signal: stop.signal }), { name: "AbortError" });
   assert.equal((await limits.wait({ limit: "5/s", key: "node:wait" })).wait, 0);
-  await assert.rejects(limits.wait(target), DeniedError);
+  await assert.rejects(limits.wait({ ...target, max_wait: 0 }), DeniedError);
+});
+
+test("wait waits however long it takes, unless max_wait says otherwise", async () => {
+  for (const more of [{}, { max_wait: Infinity }]) {
+    const request = { limit: "20/s burst 1", key: "node:patient", ...more };
+    const waits = await Promise.all([limits.wait(request), limits.wait(request)]);
+    assert.ok(waits.some(({ wait }) => wait > 0));
+  }
+  const request = { rule: "tokens", key: "node:impatient", cost: 1000 };
+  await limits.take(request);
+  for (const more of [{}, { max_wait: undefined }]) {
+    await assert.rejects(limits.withReservation({ ...request, ...more }, assert.fail), DeniedError);
+  }
+});
+
+test("acquire and reserve give back what they were granted when they are aborted", async () => {
+  const permit = { rule: "exports", key: "node:aborted" };
+  const tokens = { rule: "tokens", key: "node:aborted" };
+  for (let i = 0; i < 20; i++) {
+    const stop = new AbortController();
+    const { signal } = stop;
+    const calls = Promise.allSettled([
+      limits.withPermit({ ...permit, signal }, () => "done"), limits.reserve({ ...tokens, signal }),
+    ]);
+    for (let turns = i % 4; turns >= 0; turns--) await new Promise(setImmediate);
+    stop.abort();
+    const [permitted, reserved] = await calls;
+    assert.ok(permitted.value === "done" || permitted.reason.name === "AbortError", inspect(permitted));
+    if (reserved.value) await limits.commit(reserved.value.id, 0);
+  }
+  assert.equal((await limits.peek(tokens)).remaining, 1000);
+  assert.equal((await limits.acquire(permit)).in_use, 1);
+});
+
+test("an answer that arrived while the program was busy is used", async () => {
+  const hasty = new Client(url, { token: "secret", timeout: 0.1, connections: 1 });
+  for (let i = 0; i < 5; i++) {
+    await limits.take({ rule: "tokens", key: "node:busy" });
+    await hasty.take({ rule: "tokens", key: "node:busy" }).catch(() => {});
+    const call = hasty.take({ rule: "tokens", key: "node:busy" });
+    setImmediate(() => {
+      for (const end = performance.now() + 300; performance.now() < end;);
+    });
+    assert.equal((await call).allowed, true);
+  }
 });
 
 test("header fields", async () => {
@@ -348,6 +401,11 @@ test("header fields", async () => {
   assert.match(after, /^\d+$/);
   assert.equal(text, `"login";r=4;t=${after}`);
   assert.equal(headerFields(await limits.take({ ...request, cost: 6 }))["Retry-After"], undefined);
+  const unlimited = await limits.take({ rule: "free", key: "node:fields" });
+  assert.deepEqual([unlimited.capacity, unlimited.remaining], [Infinity, Infinity]);
+  assert.deepEqual(headerFields(unlimited), {});
+  const { id } = await limits.reserve({ rule: "free", key: "node:fields" });
+  assert.equal((await limits.commit(id, 1)).remaining, Infinity);
 });
 
 test("keys of addresses", async () => {
@@ -374,6 +432,7 @@ test("the fake", async () => {
   });
   assert.equal((await fake.take({ rule: "tokens", key: "k" })).allowed, true);
   assert.equal((await fake.take({ rule: "login", key: "k" })).retry_after, 30);
+  assert.deepEqual((await fake.peek({ rule: "tokens", key: "k" })).limits, []);
   const both = await fake.takeAll([{ rule: "tokens", key: "k" }, { rule: "login", key: "k" }]);
   assert.deepEqual([both.allowed, both.retry_after], [false, 30]);
   await assert.rejects(fake.take({ rule: "down", key: "k" }), UnavailableError);
@@ -381,7 +440,7 @@ test("the fake", async () => {
   assert.equal(await fake.withPermit({ rule: "exports", key: "k" }, () => "done"), "done");
   assert.equal(await fake.withReservation({ rule: "tokens", key: "k" }, () => "done"), "done");
   await fake.reset("login", "a/b");
-  const operations = "take take take-all take-all take acquire acquire release reserve reset".split(" ");
+  const operations = "take take peek take-all take-all take acquire acquire release reserve reset".split(" ");
   assert.deepEqual(fake.requests.map((request) => request.operation), operations);
   assert.deepEqual(fake.requests.at(-1), { operation: "reset", rule: "login", key: "a/b" });
 });

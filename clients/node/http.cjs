@@ -8,6 +8,7 @@ const byFetch = require("./fetch.cjs");
 const IDLE = 4000; // milliseconds; servers and proxies keep unused connections longer
 
 exports.schemes = [...byFetch.schemes, "unix:"];
+exports.soon = setImmediate;
 
 /**
  * Returns a function that sends a request by node:http, over at most so many connections. A call
@@ -24,12 +25,12 @@ exports.open = (url, headers, { connections, agent, fetch }) => {
   // a list costs less than an object
   const fields = Object.entries({ host: url.host || "localhost", ...headers }).flat();
   return (method, path, body) => {
+    const length = body ? ["content-length", Buffer.byteLength(body)] : [];
+    const sending = scheme.request({
+      ...server, agent, method, path: base + path, headers: [...fields, ...length],
+    });
     const call = {};
     call.answer = new Promise((resolve, reject) => {
-      const length = body ? ["content-length", Buffer.byteLength(body)] : [];
-      const sending = scheme.request({
-        ...server, agent, method, path: base + path, headers: [...fields, ...length],
-      });
       const fail = (error) => {
         const { socket } = sending;
         const [{ syscall }] = error.errors ?? [error];

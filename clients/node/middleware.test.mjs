@@ -32,7 +32,6 @@ const apps = {
     for (const path of ["login", "broken"]) {
       app.get(`/${path}`, { onRequest: limitFastify(path) }, async () => "done");
     }
-    app.setErrorHandler((error, request, reply) => reply.code(500).send(error.name));
     const at = await app.listen({ port: 0, host: "127.0.0.1" });
     const headers = { "x-forwarded-for": "2001:db8::2" };
     return { get: (path) => fetch(at + path, { headers }), close: () => app.close() };
@@ -46,9 +45,7 @@ async function expressApp(express, key) {
   for (const path of ["login", "broken"]) {
     app.get(`/${path}`, limitExpress(path, key), (req, res) => res.send("done"));
   }
-  // express knows an error handler by its four parameters
-  // eslint-disable-next-line no-unused-vars
-  app.use((error, req, res, next) => res.status(500).send(error.name));
+  app.set("env", "test"); // which logs no errors
   const server = app.listen(0); // addresses are ::ffff:127.0.0.1
   await new Promise((resolve) => server.once("listening", resolve));
   const at = `http://127.0.0.1:${server.address().port}`;
@@ -71,6 +68,6 @@ for (const [name, start] of Object.entries(apps)) {
     assert.ok(Number(after) > 600 && Number(after) <= 720, after);
     assert.equal(denied.headers.get("ratelimit"), `"login";r=0;t=${after}`);
     const broken = await get("/broken");
-    assert.deepEqual([broken.status, await broken.text()], [500, "InvalidError"]);
+    assert.equal(broken.status, 500); // not 404, which is the answer of the server
   });
 }

@@ -57,7 +57,7 @@ export async function asks(signal: AbortSignal, user?: { id: string }): Promise<
   // @ts-expect-error reset needs a key
   await limits.reset("a");
   const error: unknown = undefined;
-  if (error instanceof DeniedError) return String(error.answer.retry_after);
-  if (error instanceof UnavailableError) return `${error.may_be_charged} ${error.retry_after} ${error.status}`;
+  if (error instanceof DeniedError) return String(error.retry_after + error.status);
+  if (error instanceof UnavailableError) return `${error.may_be_charged} ${error.retry_after} ${error.http_status}`;
   return text + results.length + fields["RateLimit"] + (answer.wait ?? 0) + size + refunded;
 }

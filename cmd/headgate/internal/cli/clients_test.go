@@ -25,6 +25,7 @@ rules:
   - {name: exports, key: ["header:x-user"], any_key: true, permits: 2}
   - {name: partner, permits: 10}
   - {name: mail, key: ip, limits: 5/h}
+  - {name: free, limits: 5/h, mode: off}
 `
 
 // startAPI starts a server with apiRules, and returns its URL. Unless tokens is empty, it is a list
