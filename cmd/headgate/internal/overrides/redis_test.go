@@ -445,60 +445,62 @@ func TestLostEntries(t *testing.T) {
 func TestPutBack(t *testing.T) {
 	t.Parallel()
 	for _, box := range []*seal.Box{nil, seal.New("0123456789abcdef")} {
-		server := redistest.Start(t)
-		store := open(t, "redis://"+server.Addr)
-		if box != nil {
-			if err := store.HashKeys([]byte("0123456789abcdef")); err != nil {
-				t.Fatal(err)
-			}
-		}
-		losers := []*Table{NewRedis(store, box, nil), NewRedis(store, box, nil)}
-		until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-		ban := rules.Override{Rule: "login", Key: "ip:192.0.2.1", Ban: true, Until: until, Note: "scan", By: "Ann"}
-		put(t, losers[0], ban)
-		put(t, losers[0], rules.Override{Rule: "login", Key: "raised", Limits: []headgate.Limit{limit(t, "9/m")}})
-		put(t, losers[0], rules.Override{Rule: "login", Key: "other", Ban: true})
-		if err := losers[0].Swap(t.Context(), ModeName("login"), "", shadowOf("login", time.Hour)); err != nil {
-			t.Fatal(err)
-		}
-		for _, table := range losers {
+		testPutBack(t, box)
+	}
+}
+
+func testPutBack(t *testing.T, box *seal.Box) {
+	t.Helper()
+	server := redistest.Start(t)
+	store := open(t, "redis://"+server.Addr)
+	refresh := func(tables ...*Table) {
+		for _, table := range tables {
 			if err := table.Refresh(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := server.Do(t.Context(), "FLUSHALL"); err != nil {
+	}
+	if box != nil {
+		if err := store.HashKeys([]byte("0123456789abcdef")); err != nil {
 			t.Fatal(err)
 		}
-		for _, table := range losers {
-			if err := table.Refresh(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		late := NewRedis(store, box, nil) // it started after the loss
-		put(t, late, rules.Override{Rule: "login", Key: "other", Limits: []headgate.Limit{limit(t, "8/m")}})
-		lost, err := late.Lost(t.Context())
-		if got := fmt.Sprint(lost.Count()); err != nil || got != "map[ban:1 limits:1 mode:1]" {
-			t.Fatalf("lost are %s, %v", got, err)
-		}
-		if all, err := server.Do(t.Context(), "HGETALL", "hg:{@overrides}:@"+box.Mark()+"lost"); err != nil ||
-			strings.Contains(all, "192.0.2.1") != (box == nil) {
-			t.Errorf("in Redis: %q, %v", all, err)
-		}
-		if done, err := late.PutBack(t.Context()); err != nil || len(done.Values) != 3 {
-			t.Errorf("put back: %v, %v", done, err)
-		}
-		if err := losers[1].Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if got, _ := losers[1].Find("login", ban.Key); fmt.Sprint(got) != fmt.Sprint(ban) {
-			t.Errorf("the ban is %+v", got)
-		}
-		if got := found(losers[1], "other"); got != "login=8/m" || len(losers[1].Modes()) != 1 {
-			t.Errorf("the other key has %s; modes %v", got, losers[1].Modes())
-		}
-		if lost, err := losers[0].Lost(t.Context()); err != nil || len(lost.Values) != 0 {
-			t.Errorf("still lost: %v, %v", lost, err)
-		}
+	}
+	losers := []*Table{NewRedis(store, box, nil), NewRedis(store, box, nil)}
+	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	ban := rules.Override{Rule: "login", Key: "ip:192.0.2.1", Ban: true, Until: until, Note: "scan", By: "Ann"}
+	put(t, losers[0], ban)
+	put(t, losers[0], rules.Override{Rule: "login", Key: "raised", Limits: []headgate.Limit{limit(t, "9/m")}})
+	put(t, losers[0], rules.Override{Rule: "login", Key: "other", Ban: true})
+	if err := losers[0].Swap(t.Context(), ModeName("login"), "", shadowOf("login", time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	refresh(losers...)
+	if _, err := server.Do(t.Context(), "FLUSHALL"); err != nil {
+		t.Fatal(err)
+	}
+	refresh(losers...)
+	late := NewRedis(store, box, nil) // it started after the loss
+	put(t, late, rules.Override{Rule: "login", Key: "other", Limits: []headgate.Limit{limit(t, "8/m")}})
+	lost, err := late.Lost(t.Context())
+	if got := fmt.Sprint(lost.Count()); err != nil || got != "map[ban:1 limits:1 mode:1]" {
+		t.Fatalf("lost are %s, %v", got, err)
+	}
+	if all, err := server.Do(t.Context(), "HGETALL", "hg:{@overrides}:@"+box.Mark()+"lost"); err != nil ||
+		strings.Contains(all, "192.0.2.1") != (box == nil) {
+		t.Errorf("in Redis: %q, %v", all, err)
+	}
+	if done, err := late.PutBack(t.Context()); err != nil || len(done.Values) != 3 {
+		t.Errorf("put back: %v, %v", done, err)
+	}
+	refresh(losers[1])
+	if got, _ := losers[1].Find("login", ban.Key); fmt.Sprint(got) != fmt.Sprint(ban) {
+		t.Errorf("the ban is %+v", got)
+	}
+	if got := found(losers[1], "other"); got != "login=8/m" || len(losers[1].Modes()) != 1 {
+		t.Errorf("the other key has %s; modes %v", got, losers[1].Modes())
+	}
+	if lost, err := losers[0].Lost(t.Context()); err != nil || len(lost.Values) != 0 {
+		t.Errorf("still lost: %v, %v", lost, err)
 	}
 }
 
