@@ -37,7 +37,7 @@ func writePage(w io.Writer, few, anywhere *fleet) error {
 // summary is what is reported of a run.
 type summary struct {
 	Instances, Keys, Homes, Rate int64
-	Length, Life, Calm, Tide     time.Duration
+	Length, Life, Calm           time.Duration
 	Zipf, Fraction               float64
 	TTL                          time.Duration
 	TableKeys                    int64
@@ -61,14 +61,14 @@ type row struct {
 }
 
 // told are the ranks that have a row.
-var told = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 30, 50, 100, 1000}
+var told = []int{1, 2, 3, 5, 8, 15, 50, 100}
 
 func (f *fleet) summary() summary {
 	c := &f.counts
 	s := summary{
 		Instances: int64(f.instances), Keys: int64(f.keys), Homes: int64(f.homes),
 		Rate: int64(f.rate), Length: f.length, Life: f.life, Calm: f.calm,
-		Tide: tide, Zipf: zipf, Fraction: fraction, TTL: ttl, TableKeys: tableKeys,
+		Zipf: zipf, Fraction: fraction, TTL: ttl, TableKeys: tableKeys,
 		Bucket: f.byRank[0].limit, Window: f.byRank[1].limit,
 		ByLease: c.byLease.Load(), ByDenyCache: c.byDenyCache.Load(), ByStore: c.byStore.Load(),
 		Unanswered: c.unanswered.Load(),
