@@ -8,7 +8,6 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redistest"
-	"github.com/headgate/headgate/internal/snippets"
 	"github.com/headgate/headgate/observe"
 	"github.com/hibiken/asynq"
 )
@@ -103,8 +102,4 @@ func TestDeniedTaskIsNotLost(t *testing.T) {
 			run(t, inspector, true, 0)
 		}
 	}
-}
-
-func TestSnippets(t *testing.T) {
-	snippets.Check(t, "../../../docs/jobs.md", "asynq", "main.go")
 }

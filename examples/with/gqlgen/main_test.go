@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/snippets"
 	"github.com/headgate/headgate/redisstore"
 )
 
@@ -93,8 +92,4 @@ func TestUnavailable(t *testing.T) {
 	if answer := query(t, h, "a", `{ users(first: 70) { name } }`); len(answer.Errors) > 0 {
 		t.Errorf("%+v", answer)
 	}
-}
-
-func TestSnippets(t *testing.T) {
-	snippets.Check(t, "../../../docs/frameworks.md", "gqlgen", "main.go")
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/snippets"
 )
 
 type text struct{ Body string }
@@ -65,8 +64,4 @@ func TestLimit(t *testing.T) {
 			t.Errorf("request %d: %v %+v", i+1, w.Header, problem)
 		}
 	}
-}
-
-func TestSnippets(t *testing.T) {
-	snippets.Check(t, "../../../docs/frameworks.md", "huma", "main.go")
 }
