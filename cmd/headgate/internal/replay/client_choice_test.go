@@ -52,6 +52,9 @@ func TestWhoseAddress(t *testing.T) {
 		{"the second of the last three", "auto", "client=X-Forwarded-For[-3]", "ip", iisXFF, "203.0.113.1", ""},
 		{"a shorter list", afterUA, "client=http_x_forwarded_for[-3]", "ip", strings.Replace(nginxXFF, `113.1"`, `113.1, 10.0.0.1"`, 1), "203.0.113.1", ""},
 		{"a list in brackets", `$_ - [$http_x_forwarded_for] - $_ [$time_local]`, "client=http_x_forwarded_for[-2]", "ip", ingressOfOld, "203.0.113.1", ""},
+		{"an array of several texts", "auto", "client=request.headers.X-Forwarded-For[-2]", "ip", strings.Replace(caddyXFF, `113.1"`, `113.9","203.0.113.1", "10.0.0.1"`, 1), "203.0.113.1", ""},
+		{"the last of several texts", "auto", "client=request.headers.X-Forwarded-For", "ip", strings.Replace(caddyXFF, `"203`, `"6.6.6.6","203`, 1), "203.0.113.1", ""},
+		{"IPv6 with a port before a colon", `[$time_local] ip=$client:$_`, "", "ip", `[17/Dec/2025:09:03:01 +0000] ip=[2001:db8:1:2:3::7]:443 x`, "2001:db8:1:2::/64", ""},
 		{"an array of texts", "auto", "client=request.headers.X-Forwarded-For", "ip", caddyXFF, "203.0.113.1", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -82,6 +85,9 @@ func TestProxied(t *testing.T) {
 	for _, c := range []struct{ name, format, fields, by, log, want string }{
 		{"last column", "auto", "", "ip", nginxXFF, "10.0.3.4"},
 		{"last column of a list", "auto", "", "ip", strings.Replace(nginxXFF, `113.1"`, `113.1, 10.0.3.4"`, 1), "10.0.3.4"},
+		{"a column before others", "auto", "", "ip", nginxXFF + ` "0.003" 1`, "10.0.3.4"},
+		{"a list at the beginning", "auto", "", "ip", strings.Replace(own, "10.0.3.4 -", "203.0.113.1, 10.0.3.4 -", 1), "10.0.3.4"},
+		{"a server behind its host", "auto", "", "ip", strings.Replace(own, `"10.0.3.4"`, `"-" "0:00:01"`, 1), ""},
 		{"array of JSON", "auto", "", "ip", caddyXFF, "10.0.3.4"},
 		{"member of JSON", "auto", "", "ip", `{"time":1765962181,"remote_addr":"10.0.3.4:1","http_x_forwarded_for":"203.0.113.1","uri":"/"}`, "10.0.3.4"},
 		{"Tomcat", "auto", "", "ip", `10.0.3.4 - - [17/Dec/2025:09:03:01 +0000] "GET / HTTP/1.1" 200 5 X-Forwarded-For="203.0.113.1"`, "10.0.3.4"},

@@ -202,5 +202,5 @@ func addressOf(v []byte, back uint8) []byte {
 		}
 		v, back = v[:i], back-1
 	}
-	return bytes.Trim(v, " +") // as IIS writes a space
+	return bytes.Trim(v, "\t +\"") // as IIS writes a space, and JSON a text of several
 }

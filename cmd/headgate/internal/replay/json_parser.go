@@ -23,7 +23,13 @@ func (p *jsonParser) parse(line []byte, e *entry) string {
 	}
 	for _, n := range p.names {
 		if v := memberOf(line, n.path); v != nil {
-			if first := jsonscan.Of(v[1:]); v[0] == '[' && first.Peek() == '"' {
+			first := jsonscan.Of(v[1:])
+			switch {
+			case v[0] != '[' || first.Peek() != '"':
+			case n.fields[0] == fieldAddr: // a list in several texts
+				p.set(meaning{field: fieldAddr, header: -1, back: n.back}, v[1:len(v)-1])
+				continue
+			default:
 				v, _ = first.Value()
 			}
 			p.value(meaning{field: n.fields[0], header: -1, back: n.back}, v)

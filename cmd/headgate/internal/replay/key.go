@@ -213,9 +213,12 @@ func (k *keyer) address(b []byte) []byte {
 	return withoutPort(b)
 }
 
+// longestAddress is the length of an address with its zone and port.
+const longestAddress = 80
+
 // readAddress reads an IP address, bare or with a port, or in brackets.
 func readAddress(b []byte) (netip.Addr, bool) {
-	if len(b) > 80 {
+	if len(b) > longestAddress {
 		return netip.Addr{}, false
 	}
 	s := string(b)

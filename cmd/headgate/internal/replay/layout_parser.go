@@ -86,10 +86,13 @@ func (p *layoutParser) parse(line []byte, e *entry) string {
 		if i+1 < len(l.steps) {
 			next = l.steps[i+1].before
 		}
+		m, cut := l.steps[i].meaning, untilText
+		if bytes.HasPrefix(next, colon) && slices.Contains(namedFields["client"], m.field) {
+			cut = addressUntil
+		}
 		var value []byte
-		value, rest, ok = untilText(rest, next)
+		value, rest, ok = cut(rest, next)
 		value = bytes.TrimSpace(value)
-		m := l.steps[i].meaning
 		if p.known && m.field == fieldStatus {
 			last := value[bytes.LastIndexByte(value, ' ')+1:] // after those of upstreams
 			ok = ok && (isStatus(last) || len(last) > 0 && last[0] == '-')
@@ -132,6 +135,20 @@ func untilText(b, text []byte) (value, rest []byte, ok bool) {
 		}
 		return b[:i], b[i+len(text):], true
 	}
+}
+
+var colon = []byte{':'}
+
+// addressUntil is untilText for a client before a colon: one of IPv6 has colons, too.
+func addressUntil(b, text []byte) (value, rest []byte, ok bool) {
+	b = bytes.TrimLeft(b, " ")
+	first, _ := word(b[:min(len(b), longestAddress)])
+	for i := bytes.LastIndexByte(first, ':'); i > 0; i = bytes.LastIndexByte(first[:i], ':') {
+		if bytes.HasPrefix(b[i:], text) && isAddress(b[:i]) {
+			return b[:i], b[i+len(text):], true
+		}
+	}
+	return untilText(b, text)
 }
 
 var notWords = regexp.MustCompile(`\W`)

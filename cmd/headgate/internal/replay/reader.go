@@ -192,5 +192,6 @@ func help(why string, line []byte) string {
 			strings.ToLower(strings.ReplaceAll(header, "-", "_")) + `"`
 	}
 	return "begins " + quoted(string(begin)) +
-		"; describe the lines by --format '" + example + "', see docs/replay.md"
+		"; describe the lines by --format '" + strings.ReplaceAll(example, "'", `'\''`) +
+		"', see docs/replay.md"
 }

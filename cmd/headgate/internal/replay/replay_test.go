@@ -124,7 +124,7 @@ func TestNoReport(t *testing.T) {
 		{"a format of one's own", "ip", "auto", "200|x\n", `a: no line is in a known log format; line 1 begins "200|x"; describe the lines by --format '$remote_addr [$time_local] ...', see docs/replay.md`},
 		{"names without end", "ip", "auto", `{"` + strings.Repeat("a", 1000) + `":1}`, "a: no line is in a known log format; line 1: no time that can be read; it has the members " + strings.Repeat("a", 40) + "; name those with the client and the time by --field client=NAME,time=NAME"},
 		{"an array", "ip", "auto", "[\n{\"a\":1},\n", "a: no line is in a known log format; line 1 is not one JSON object; to make such lines, type jq -c . FILE, or jq -c .[] FILE for an array"},
-		{"another format", "ip", "json", line("198.18.0.1", 1), "a: no line is in the format json; line 1 begins \"198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] \\\"GET /\"; describe the lines by --format '$remote_addr [$time_local] ...', see docs/replay.md"},
+		{"another format", "ip", "json", line("198.18.0.1", 1), "a: no line is in the format json; line 1 begins \"198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] \\\"GET /\"; describe the lines by --format '$remote_addr $_ $_ [$time]$_', see docs/replay.md"},
 		{"header that is not logged", "header:x-api-key", "auto", "\n" + line("198.18.0.1", 1), "a: no line can be replayed; line 2: no header:x-api-key; it begins \"198.18.0.1 - - [17/Dec/2025:09:03:01 +0000] \\\"GET /\"; describe the lines by --format '$remote_addr - - [$time_local] \"$request\" $_ $_ \"$_\" \"$_\" \"$http_x_api_key\"', see docs/replay.md"},
 	} {
 		config := config(t, c.by, "1/m")

@@ -77,6 +77,12 @@ var shapes = []struct{ name, line, want string }{
 	{"CloudFront", "#Fields: date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status\nDATE\tCLOCK\tFRA2\t5\tADDR\tGET\td1.cloudfront.net\tPATH\t200", ""},
 	{"NetScaler", "#Fields: date time c-ip cs-username s-ip s-port cs-method cs-uri-stem sc-status\nDATE CLOCK ADDR - 10.0.0.1 80 GET PATH 200", ""},
 	{"W3C without its head", `DATE CLOCK 10.0.0.1 GET PATH - 443 - ADDR UA+x 200`, "describe the lines by --format"},
+	{"a client before a colon", `[LOCAL] ADDR: "GET PATH HTTP/1.1" (200) 12`, "describe the lines by --format"},
+	{"uvicorn with a time", `DATE CLOCK,123 INFO:     ADDRPORT - "GET PATH HTTP/1.1" 200 OK`, "describe the lines by --format"},
+	{"logfmt with a port", `level=info ts=SEC.000 msg="a b" path=PATH?a=1 remote_addr=ADDRPORT size=1`, "describe the lines by --format"},
+	{"single quotes", `[DATE CLOCK] [x.access:12] GET PATH?a=1 'Mozilla (X; 9)' 200 ADDR`, "describe the lines by --format"},
+	{"seconds after a path", `ADDR - GET PATH?a=b HTTP/1.1 - 200 "MSec" SEC.000`, "describe the lines by --format"},
+	{"an offset, and an id like a time", `id=1700000000 DATE CLOCK.1 +00:00 [INF] GET PATH?a=b ADDR x`, "describe the lines by --format"},
 	{"Envoy", `[ISO] "GET PATH HTTP/1.1" 200 - 0 5 12 11 "203.0.113.9,ADDR" "curl/8" "2f6a" "x.org" "10.0.0.1:80"`, ""},
 	{"Envoy without X-Forwarded-For", `[ISO] "GET PATH HTTP/1.1" 200 - 0 5 12 11 "-" "curl/8" "2f6a" "x.org" "10.0.0.1:80"`, "no client address"},
 	{"Istio", `[ISO] "GET PATH HTTP/1.1" 200 - via_upstream - "-" 0 5 12 11 "-" "curl/8" "2f6a" "x.org" "10.0.0.1:80" outbound|80||x 10.0.0.2:1 10.0.0.3:80 ADDRPORT - default`, ""},
@@ -236,7 +242,7 @@ func TestShapes(t *testing.T) {
 			c := config(t, "ip", "2/10s fixed-window")
 			_, err := replay.Run(t.Context(), c, replay.Log{Name: "a", Reader: strings.NewReader(truth()[0].in(shape.line))})
 			if a := advised.FindStringSubmatch(fmt.Sprint(err)); a != nil && !strings.HasSuffix(a[1], "...") && shape.want != "no single client" {
-				c.Format, _ = replay.ParseFormat(a[1])
+				c.Format, _ = replay.ParseFormat(strings.ReplaceAll(a[1], `'\''`, "'"))
 				mustRead(t, c, shape.line, "")
 				suggested++
 			}
@@ -244,6 +250,22 @@ func TestShapes(t *testing.T) {
 	}
 	if suggested < 10 {
 		t.Errorf("%d formats were suggested, want more", suggested)
+	}
+}
+
+// A format is suggested only for a client. A shell that reads it runs no part of the line.
+func TestSuggestion(t *testing.T) {
+	for line, want := range map[string]string{
+		`n ' ;reboot;: ' [17/Dec/2025:09:03:01 +0000] 203.0.113.8 ok`:           `--format '$_ '\''$_'\'' [$time] $remote_addr $_', see`,
+		`n '$(reboot): [17/Dec/2025:09:03:01 +0000] 203.0.113.8 ok`:             `--format '$_ '\''$_($_)$_ [$time] $remote_addr $_', see`,
+		`[17/Dec/2025:09:03:01 +0000] GET / upstream=10.0.0.1:80`:               `--format '$remote_addr [$time_local] ...', see`,
+		`[17/Dec/2025:09:03:01 +0000] GET / app/1.2.3.4`:                        `--format '$remote_addr [$time_local] ...', see`,
+		`[17/Dec/2025:09:03:01 +0000] ` + strings.Repeat("a ", 300) + "9.9.9.9": `--format '$remote_addr [$time_local] ...', see`,
+	} {
+		_, err := replay.Run(t.Context(), config(t, "ip", "1/h"), replay.Log{Name: "a", Reader: strings.NewReader(line)})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
 	}
 }
 

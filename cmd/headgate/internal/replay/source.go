@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -129,19 +130,22 @@ func (s *source) read() error {
 // probed is from how many requests of a log each tenth is compared with its X-Forwarded-For.
 const probed = 1000
 
-// forwarded is the first address of an X-Forwarded-For with a name, in the last column, or in
-// brackets after the client, as ingress-nginx has written it.
-var forwarded = regexp.MustCompile(`(?i:x[-_]?forwarded[-_]?for)\W{1,5}` +
-	`([\da-fA-F]+[.:][\da-fA-F.:]+)|"((?:\d+\.){3}\d+|[\da-f]+:[\da-f:.]+)(?:,[^"]*)?"$|` +
-	`(?:^| )\S+ - \[((?:\d+\.){3}\d+|[\da-f]+:[\da-f:.]+)[],]`)
+// forwarded is the first address of an X-Forwarded-For with a name, in a quoted column after another
+// or at the end, in a list at the beginning, or in brackets after the client, as ingress-nginx has
+// written it.
+var forwarded = regexp.MustCompile(strings.ReplaceAll(`(?i:x[-_]?forwarded[-_]?for)\W{1,5}`+
+	`([\da-fA-F]+[.:][\da-fA-F.:]+)|" "ADDRESS(?:,[^"]*)?" |"ADDRESS(?:,[^"]*)?"$|`+
+	`^"?ADDRESS, |(?:^| )\S+ - \[ADDRESS[],]`,
+	"ADDRESS", `((?:\d+\.){3}\d+|[\da-f]+:[\da-f:.]+)`))
 
 func (s *source) findProxy(line []byte) {
 	if s.probe--; s.probe%10 != 9 { // the expression takes as long as many lines
 		return
 	}
 	if m := forwarded.FindSubmatch(line); m != nil {
-		of := string(s.keyer.address(slices.Concat(m[1:]...)))
-		if client := string(s.keyer.address(s.entry.addr)); of != client {
+		first := slices.Concat(m[1:]...)
+		of := string(s.keyer.address(first))
+		if client := string(s.keyer.address(s.entry.addr)); of != client && isAddress(first) {
 			s.others, s.proxy = s.others+1, cmp.Or(s.proxy, client)
 		}
 	}

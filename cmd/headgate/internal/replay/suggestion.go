@@ -1,28 +1,37 @@
 package replay
 
-import (
-	"regexp"
-	"strings"
-)
+import "regexp"
 
 var (
 	aTime = regexp.MustCompile(`\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d(?: [+-]\d{4})?|` +
-		`\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d[\d.+:-]*Z?|\b1\d{9}(?:\.\d+)?\b`)
-	anAddress = regexp.MustCompile(`(?:\d{1,3}\.){3}\d{1,3}|` +
+		`\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d[\d.+:-]*(?:Z| [+-]\d\d:?\d\d)?`)
+	anEpoch     = regexp.MustCompile(`\b1[4-9]\d{8}(?:\d{3}|\.\d+)?\b`)
+	likeAddress = regexp.MustCompile(`(?:\d{1,3}\.){3}\d{1,3}|` +
 		`\[?[\da-f]{1,4}:[\da-f:.]*::?[\da-f]+\]?`)
 
-	// aWord is text that may differ in the next line, unless it ends as a name does.
-	aWord = regexp.MustCompile(`"[^"]*"|[^\s"',|\[\]()=:@]+[=:]?`)
+	// noClient is before an address in a version or a name, or one of a server.
+	noClient = regexp.MustCompile(`(?:[\w.-]|\w/|` +
+		`(?i:upstream|backend|server|target|dest|dst|local)[\w.-]*["=:\[ ]{1,3})$`)
+	goesOn = regexp.MustCompile(`^(?:[\w-]|\.\w)`)
+
+	aWord = regexp.MustCompile(`"[^"]*"|'[^']*'|[^\s"',|\[\]()]+`)
+	aName = regexp.MustCompile(`(?:^|[\s"',|\[(])[A-Za-z_][\w.-]*[=:]$`)
 )
+
+// longestSuggestion is the length of a format that is worth typing.
+const longestSuggestion = 300
 
 // suggestion returns a format that reads line, or nothing if line does not have one time and one
 // address.
 func suggestion(line []byte) string {
 	a := aTime.FindIndex(line)
 	if a == nil {
+		a = anEpoch.FindIndex(line)
+	}
+	if a == nil {
 		return ""
 	}
-	before, after := anAddress.FindAllIndex(line[:a[0]], 2), anAddress.FindAllIndex(line[a[1]:], 2)
+	before, after := addresses(line[:a[0]]), addresses(line[a[1]:])
 	first, second := "$time", "$remote_addr"
 	var b []int
 	switch {
@@ -39,21 +48,33 @@ func suggestion(line []byte) string {
 	}
 	e := entry{}
 	f, err := ParseFormat(text)
-	if err != nil || newLayout(f, wanted{client: true}).parse(line, &e) != "" || e.addr == nil {
+	if err != nil || len(text) > longestSuggestion ||
+		newLayout(f, wanted{client: true}).parse(line, &e) != "" || !isAddress(e.addr) {
 		return ""
 	}
 	return text
 }
 
-// blanks returns text with variables of no interest for its words.
+// addresses returns where text has addresses that may be a client.
+func addresses(text []byte) (found [][]int) {
+	for _, at := range likeAddress.FindAllIndex(text, -1) {
+		if isAddress(text[at[0]:at[1]]) && !goesOn.Match(text[at[1]:]) &&
+			!noClient.Match(text[max(0, at[0]-40):at[0]]) {
+			found = append(found, at)
+		}
+	}
+	return found
+}
+
+// blanks returns text with variables of no interest for its words, which may differ in the next
+// line, but not for a name at its end.
 func blanks(text []byte) string {
-	return aWord.ReplaceAllStringFunc(string(text), func(word string) string {
-		switch {
-		case word[0] == '"':
-			return `"$_"`
-		case strings.HasSuffix(word, "="), strings.HasSuffix(word, ":"):
-			return word
+	name := aName.Find(text)
+	words := aWord.ReplaceAllStringFunc(string(text[:len(text)-len(name)]), func(word string) string {
+		if quote := word[:1]; quote == `"` || quote == "'" {
+			return quote + "$_" + quote
 		}
 		return "$_"
 	})
+	return words + string(name)
 }
