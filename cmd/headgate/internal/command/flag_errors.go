@@ -81,8 +81,8 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 		return Usagef(cmd, "unknown flag %q; did you mean \"--%s\"?",
 			given, strings.Join(like, `" or "--`))
 	}
-	return Usagef(cmd, "unknown flag %q; want one of --%s",
-		given, strings.Join(FlagNames(cmd), ", --"))
+	return Usagef(cmd, "unknown flag %q; want one of --%s%s",
+		given, strings.Join(FlagNames(cmd), ", --"), cmd.Root().Annotations[Others])
 }
 
 // FlagNames returns the flags of cmd that its help lists.

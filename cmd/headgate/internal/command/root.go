@@ -31,6 +31,9 @@ a unit or whole numbers with units: us, ms, s, m, h, d, w. pipe and exec read CO
 COUNT is above 65535 (with --bytes: above 99), they use a bucket with a smaller burst and rate, so
 that it also passes at most COUNT in any PERIOD.`
 
+// Others is the annotation of a root command that has not all verbs: where the others are.
+const Others = "others"
+
 // New completes root, the command for the command line args, and adds verbs to it.
 func New(root *cobra.Command, args []string, verbs ...*cobra.Command) *cobra.Command {
 	root.Version = Version()
@@ -126,8 +129,8 @@ func unknownVerb(root *cobra.Command, args []string) error {
 		return Usagef(root, "unknown verb %q; did you mean %s?",
 			args[0], strings.Join(like, " or "))
 	}
-	return Usagef(root, "unknown verb %q; want one of %s", args[0],
-		strings.Join(namesOf(root), ", "))
+	return Usagef(root, "unknown verb %q; want one of %s%s", args[0],
+		strings.Join(namesOf(root), ", "), root.Annotations[Others])
 }
 
 // NoArgs returns an error if there are arguments.

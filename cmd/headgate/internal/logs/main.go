@@ -19,5 +19,6 @@ func newRoot(args []string) *cobra.Command {
 		Short: "Test limits on access logs, and find the limits that they need",
 		Long: "Test limits on access logs, and find the limits that they need. These are two " +
 			"verbs of headgate, whose other verbs serve and decide.",
+		Annotations: map[string]string{command.Others: "; ./cmd/headgate has all verbs and flags"},
 	}, args, verb, NewSize(args))
 }
