@@ -26,6 +26,7 @@ type Listener struct {
 	lingering int           // connections that are being closed
 	ended     chan struct{} // receives if a connection was closed
 	full      atomic.Bool   // the last new connection found no free place
+	silent    atomic.Int64  // connections that had no request yet, if the server says so
 
 	closing sync.Once
 	closed  chan struct{}
@@ -98,12 +99,21 @@ func (l *Listener) add(c *conn) bool {
 		if idle == nil {
 			return false
 		}
-		delete(l.open, idle)
+		l.remove(idle)
 		_ = idle.Conn.Close() // its server notices
 	}
 	c.use() // its server reads from it only now, however long it waited
 	l.open[c] = struct{}{}
+	l.silent.Add(1)
 	return true
+}
+
+// remove makes the place of c free.
+func (l *Listener) remove(c *conn) {
+	if _, open := l.open[c]; open {
+		delete(l.open, c)
+		c.ask()
+	}
 }
 
 // lastUse is when a connection was used.
@@ -142,6 +152,7 @@ type conn struct {
 	of      *Listener
 	used    atomic.Int64 // when it was last read from or written to, in nanoseconds since 1970
 	heard   atomic.Bool  // something was read from it
+	asked   atomic.Bool  // it had a request, or is closed
 	serving atomic.Int32 // requests that are being answered, if the server says so
 	upload  atomic.Bool  // the last request has a body, of which a part may not be read yet
 	closing atomic.Bool
@@ -150,8 +161,11 @@ type conn struct {
 // isIdle reports whether c can be closed without a loss.
 func (c *conn) isIdle(now time.Time) bool {
 	quiet := settle
-	if c.heard.Load() {
-		quiet = max(quiet, c.of.quiet)
+	switch {
+	case c.of.quiet > 0 && c.heard.Load():
+		quiet = c.of.quiet
+	case c.of.quiet > 0:
+		quiet = greeting
 	}
 	return c.serving.Load() == 0 && c.used.Load()+int64(quiet) <= now.UnixNano()
 }
@@ -159,6 +173,24 @@ func (c *conn) isIdle(now time.Time) bool {
 // settle is how long a connection without a byte keeps its place. Its client may be sending a
 // request, which would be lost: a busy program notices only later that the connection was closed.
 const settle = time.Second
+
+// greeting is settle for gRPC, whose clients send at once, and send a request that was lost again.
+const greeting = 2 * retryInterval
+
+// ask notes that c has a request, or is closed, and so is not silent any more. It reports whether it
+// had one before.
+func (c *conn) ask() (again bool) {
+	if again = c.asked.Swap(true); !again {
+		c.of.silent.Add(-1)
+	}
+	return again
+}
+
+// makesPlace reports whether an answer has to close its connection to make a place. In a flood of
+// connections without a request it need not if its client has asked before: it keeps its place.
+func (l *Listener) makesPlace(again bool) bool {
+	return l.full.Load() && !(again && 2*int(l.silent.Load()) >= l.most)
+}
 
 func (c *conn) use() { c.used.Store(time.Now().UnixNano()) }
 
@@ -194,7 +226,7 @@ func (c *conn) Close() error {
 // end closes the connection and makes a place for another.
 func (c *conn) end() error {
 	c.of.mu.Lock()
-	delete(c.of.open, c)
+	c.of.remove(c)
 	c.of.mu.Unlock()
 	select {
 	case c.of.ended <- struct{}{}:
@@ -272,9 +304,10 @@ func received(c net.Conn, state http.ConnState) {
 func serving(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, _ := r.Context().Value(connKey{}).(*conn); c != nil {
+			again := c.ask()
 			c.serving.Add(1)
 			c.upload.Store(r.ContentLength != 0)
-			if c.of.full.Load() && r.Header.Get("Upgrade") == "" {
+			if c.of.makesPlace(again) && r.Header.Get("Upgrade") == "" {
 				w.Header().Set("Connection", "close")
 			}
 			defer func() {

@@ -132,6 +132,59 @@ func TestANewConnectionReplacesAnIdleOne(t *testing.T) {
 	}
 }
 
+// In a flood of connections without a request, a client that asked before keeps its connection, also
+// while new ones wait.
+func TestSilentConnectionsEndNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := make(pipes)
+		server := Server(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		go func() { _ = server.Serve(limit(l, Bounds{Connections: 3})) }()
+		defer server.Close() // once l is closed
+		defer close(l)
+		var all sync.WaitGroup
+		defer all.Wait()
+		client, end := net.Pipe()
+		defer client.Close()
+		l <- end
+		for i := range 10 {
+			for _, text := range []string{"", "GET / HTTP/1.1\r\nX-"} {
+				if i == 0 {
+					break // the client comes first
+				}
+				all.Go(func() {
+					silent, end := net.Pipe()
+					l <- end
+					_, _ = io.WriteString(silent, text)
+				})
+			}
+			time.Sleep(settle / 2)
+			_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+			r, err := http.ReadResponse(bufio.NewReader(client), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _ = r.Body.Close(); r.Close {
+				t.Fatal("the answer closes the connection")
+			}
+		}
+	})
+}
+
+// A client of gRPC sends at once, so a connection without a byte keeps its place for no second.
+func TestSilentConnectionsOfGRPC(t *testing.T) {
+	now := time.Now()
+	l := &Listener{quiet: time.Hour, open: map[*conn]struct{}{}}
+	for _, heard := range []bool{true, false} {
+		c := &conn{of: l}
+		c.used.Store(now.UnixNano())
+		c.heard.Store(heard)
+		if c.isIdle(now.Add(greeting)) == heard || c.isIdle(now.Add(greeting/2)) {
+			t.Errorf("heard %v: it does not keep its place as it should", heard)
+		}
+	}
+}
+
 // Idle connections of one client end no connection of another before there are as many as there may
 // be.
 func TestConnectionsStayIfThereAreMany(t *testing.T) {
