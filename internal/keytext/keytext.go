@@ -93,10 +93,12 @@ func CookieValue(value string) string {
 }
 
 // Parameter returns the value of the parameter of that name in a query, by [ParameterValue], or
-// [Several]. It is "" if there is none. Some services do not distinguish the case of names.
+// [Several]. It is "" if there is none. Some services do not distinguish the case of names, some
+// separate parameters by semicolons, too, and most end a query at #.
 func Parameter(query, name string) string {
 	found, result := false, ""
-	for pair := range strings.SplitSeq(strings.ReplaceAll(query, "+", " "), "&") {
+	query, _, _ = strings.Cut(query, "#")
+	for pair := range strings.SplitSeq(spellings.Replace(query), "&") {
 		given, value, _ := strings.Cut(pair, "=")
 		if !strings.EqualFold(ParameterValue(given), name) {
 			continue
@@ -109,6 +111,8 @@ func Parameter(query, name string) string {
 	}
 	return result
 }
+
+var spellings = strings.NewReplacer("+", " ", ";", "&")
 
 // ParameterValue returns a value of a query without spaces around it and percent escapes.
 func ParameterValue(value string) string { return trim(PercentDecoded(value)) }

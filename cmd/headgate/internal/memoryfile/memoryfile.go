@@ -13,6 +13,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/headgate/headgate"
@@ -30,6 +31,8 @@ type File struct {
 	memory *headgate.Memory
 	path   string
 
+	saving sync.Mutex
+
 	mu   sync.Mutex
 	keys map[slot]struct{} // that may have state
 }
@@ -39,9 +42,16 @@ type slot struct {
 	key   string
 }
 
-// New returns the file at path of m, which must be empty.
-func New(m *headgate.Memory, path string) *File {
-	return &File{memory: m, path: path, keys: map[slot]struct{}{}}
+// New returns the file at path of m, which must be empty. What is there and is no file, such as a
+// directory, is an error, because Save and Load rename the path.
+func New(m *headgate.Memory, path string) (*File, error) {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target // a link stays one
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("memory file %q: is %s; want a regular file", path, info.Mode())
+	}
+	return &File{memory: m, path: path, keys: map[slot]struct{}{}}, nil
 }
 
 // Decided notes a key that may have state from now on: see [observe.Observer].
@@ -72,10 +82,14 @@ type entry struct {
 
 // Save writes the file: after a failure, the one of before is still there.
 func (f *File) Save(overrides map[string]string) error {
-	to, err := os.OpenFile(f.path+".tmp", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	f.saving.Lock() // the server may stop during a slow write
+	defer f.saving.Unlock()
+	// Another process may write, too: its file must not be this one.
+	to, err := os.CreateTemp(filepath.Dir(f.path), filepath.Base(f.path)+".tmp")
 	if err != nil {
 		return err
 	}
+	defer func() { _ = os.Remove(to.Name()) }()     // after a failure
 	z, _ := gzip.NewWriterLevel(to, gzip.BestSpeed) // fails only for another level
 	err = f.write(json.NewEncoder(z), overrides)
 	if err = errors.Join(err, z.Close(), to.Sync(), to.Close()); err != nil {
@@ -107,6 +121,10 @@ func (f *File) write(to *json.Encoder, overrides map[string]string) error {
 // Load reads the file, if there is one, and returns the overrides. A file that cannot be used is
 // renamed, and then the store is empty.
 func (f *File) Load() (overrides map[string]string, err error) {
+	cut, _ := filepath.Glob(f.path + ".tmp*") // of a killed process
+	for _, name := range cut {
+		_ = os.Remove(name)
+	}
 	overrides, err = f.read()
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return overrides, nil

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/headgate/headgate"
@@ -31,7 +32,10 @@ type opened struct {
 func open(t *testing.T, path string) opened {
 	t.Helper()
 	m := headgate.NewMemory()
-	f := New(m, path)
+	f, err := New(m, path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, err := observe.New(m, observe.Observer{Decided: f.Decided})
 	if err != nil {
 		t.Fatal(err)
@@ -145,5 +149,58 @@ func TestForgets(t *testing.T) {
 	r := headgate.Request{Key: "99", Limit: l, Cost: 1}
 	if n := testing.AllocsPerRun(100, func() { s.take(t, r) }); n > 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// A server that stops during a write writes once more, and another may write, too: the file has all
+// keys of one of them. What a killed server has left is removed.
+func TestSavesAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "memory")
+	servers := []opened{open(t, path), open(t, path)}
+	l := limit(t, "a=9/h")
+	for i := range 20_000 {
+		for _, s := range servers {
+			s.take(t, headgate.Request{Key: fmt.Sprint(i), Limit: l, Cost: 1})
+		}
+	}
+	var saves sync.WaitGroup
+	for i := range 6 {
+		saves.Go(func() {
+			if err := servers[i%2].Save(nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	saves.Wait()
+	if err := os.WriteFile(path+".tmp1", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	next := open(t, path)
+	if _, err := next.Load(); err != nil || next.memory.Keys() != 20_000 {
+		t.Errorf("%d keys, %v", next.memory.Keys(), err)
+	}
+	if left, err := filepath.Glob(path + ".*"); err != nil || len(left) > 0 {
+		t.Errorf("also there: %v, %v", left, err)
+	}
+}
+
+// A link stays a link. A directory is an error, and stays where it is.
+func TestPath(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "memory"), filepath.Join(dir, "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Skip(err)
+	}
+	if err := open(t, path).Save(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(t, link).Save(nil); err != nil {
+		t.Fatal(err)
+	}
+	if target, err := os.Readlink(link); err != nil || target != path {
+		t.Errorf("the link is to %q, %v", target, err)
+	}
+	if _, err := New(headgate.NewMemory(), dir); err == nil || !strings.Contains(err.Error(), "want a regular file") {
+		t.Errorf("a directory: %v", err)
 	}
 }

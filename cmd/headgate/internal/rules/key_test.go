@@ -31,7 +31,7 @@ func TestKey(t *testing.T) {
 	request := func(client string) *Request {
 		q := &Request{
 			Method: "get", Host: "API.example.com:80", Path: "//a/b/",
-			Query: "a=1&%4Bey=%41+%2bb%2520&two=1&two=2&same=x&same=%78&Same=+x&bare&key;b=2&plus=a%2Bb",
+			Query: "a=1&%4Bey=%41+%2bb%2520&two=1&two=2&same=x&same=%78&Same=+x&bare&x;b=2&plus=a%2Bb",
 			Header: http.Header{
 				"X-Key": {"first", "second"}, "X-Odd": {"a|b%c"}, "X-Long": {strings.Repeat("x", 129)}, "X-Fits": {strings.Repeat("x", 128)},
 				"Cookie":        {"sid=42; other=1", `c=%41; c="\101"; d=a; d=b`},
@@ -74,7 +74,7 @@ func TestKey(t *testing.T) {
 		{"", "query:two", "query:several"},
 		{"", "query:same", "query:x"},
 		{"", "query:bare", "query:"},
-		{"", "query:b", "query:"},
+		{"", "query:b", "query:2"},
 		{"", "query:plus ip", "query:a+b|ip:unknown"},
 		{"", "header:X-Missing|Host", "header:api.example.com"},
 		{"", "header:authorization", "header:bearer A|b"},
@@ -100,6 +100,18 @@ func TestKey(t *testing.T) {
 	q.Method = "INVENTED"
 	if got := keyOf(t, q, "method"); got != "method:other" {
 		t.Errorf("an invented method: %s", got)
+	}
+}
+
+// Some services separate parameters by semicolons, and most end a query at #.
+func TestQuerySpellings(t *testing.T) {
+	for query, want := range map[string]string{
+		"key=a": "a", "key=a#1": "a", "key=a;x": "a", "x=1;key=a": "a", "x#&key=b": "",
+		"key=a;key=b": "several", "key=a%3Bx": "a;x", "key=a%23": "a#",
+	} {
+		if got := keyOf(t, &Request{Query: query}, "query:key"); got != "query:"+want {
+			t.Errorf("%s: %s", query, got)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"mime"
 	"regexp"
 	"slices"
 	"strings"
@@ -50,7 +51,13 @@ func (d *Denial) Fill(v DenialValues) string {
 
 // Validate reports the first thing that is wrong with d.
 func (d *Denial) Validate() error {
-	filled := d.Fill(DenialValues{RetryAfter: "1"})
+	if _, _, err := mime.ParseMediaType(d.ContentType); err != nil {
+		return fmt.Errorf("content_type is %q; want a media type such as text/plain", d.ContentType)
+	}
+	filled := d.Fill(DenialValues{
+		Type: "a:b", Title: "A b", Detail: "A b.", Rule: "a", Status: 429, RetryAfter: "null",
+		Violated: []string{"a"},
+	})
 	if unknown := placeholder.FindString(filled); unknown != "" {
 		return fmt.Errorf("body has %s; want {type}, {title}, {detail}, {rule}, {status}, "+
 			"{retry_after} or {violated_policies}", unknown)

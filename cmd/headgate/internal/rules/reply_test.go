@@ -80,6 +80,10 @@ func TestDenial(t *testing.T) {
 		{"text/plain", "{who}", "body has {who}; want {type}, "},
 		{"application/json", "later", "body is not JSON, but content_type is application/json; want "},
 		{"application/problem+json", `{"message": {detail}}`, "body is not JSON"},
+		{"application/json", `[{detail}]`, "body is not JSON"},
+		{"application/json", `{"in": {retry_after}0}`, "body is not JSON"},
+		{"application/json", `{"by": "{violated_policies}"}`, "body is not JSON"},
+		{"text/plain\r\nX-Evil: 1", "later", `content_type is "text/plain\r\nX-Evil: 1"; want a media type`},
 	} {
 		err := (&Denial{Body: c.body, ContentType: c.contentType}).Validate()
 		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {

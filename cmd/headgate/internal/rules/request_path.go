@@ -35,7 +35,6 @@ func TargetPath(target string) string {
 // TargetQuery returns the encoded query of a request target.
 func TargetQuery(target string) string {
 	_, query, _ := strings.Cut(target, "?")
-	query, _, _ = strings.Cut(query, "#")
 	return query
 }
 

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/fallback"
 )
 
 // What was counted, banned and switched in memory survives a restart.
@@ -78,6 +80,7 @@ func TestMemoryFileFails(t *testing.T) {
 		_ = f.Close()
 		var log buffer
 		r := serveHTTP(t, Options{Store: "memory:?file=" + path, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		r.stores.outages.look(nil, fallback.Stats{}) // as the first ping does
 		r.end()
 		<-r.done
 		if text := log.String(); strings.Count(text, "level=ERROR") != 1 || !strings.Contains(text, want) {

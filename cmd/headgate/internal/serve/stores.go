@@ -58,12 +58,9 @@ const fallbackOpenTimeout = 300 * time.Millisecond
 func openURL(
 	url string, policy config.Policy, instances int, timeout time.Duration, log *slog.Logger,
 ) (*stores, error) {
-	if path, isFile := strings.CutPrefix(url, storeurl.MemoryFile); isFile && path != "" {
-		m := headgate.NewMemory()
-		return &stores{
-			name: url, permits: concurrency.NewMemory(), bare: m, cached: m,
-			file: memoryfile.New(m, path),
-		}, nil
+	path, isFile := strings.CutPrefix(url, storeurl.MemoryFile)
+	if isFile && path != "" {
+		url = "memory:"
 	}
 	opened, err := storeurl.Open(url)
 	if err != nil {
@@ -74,9 +71,13 @@ func openURL(
 		bare: opened.Store, closers: []io.Closer{opened},
 		outages: &outageLog{log: log, store: opened.Name},
 	}
-	if s.redis == nil {
-		s.cached = s.bare
-		return s, nil
+	if m, isMemory := s.bare.(*headgate.Memory); isMemory {
+		s.cached = m
+		if isFile {
+			s.name = storeurl.MemoryFile + path
+			s.file, err = memoryfile.New(m, path)
+		}
+		return s, err
 	}
 	if err := s.addFallback(policy, instances, timeout); err != nil {
 		s.close()
