@@ -1,5 +1,6 @@
 -- change.lua: puts or deletes one entry, and notes the names of all entries that it changes.
--- KEYS: the hash of entries, its version, the list of the names that were changed last.
+-- KEYS: the hash of entries, its version, the list of the names that were changed last, the hash of
+-- entries that were lost.
 -- ARGV: field, value ('' deletes), ttl in milliseconds (0: without end), the most overrides (0: any
 -- number), the value that the field must have ('' none, '*' any), a new random text; then fields
 -- that have expired, each with its value.
@@ -59,6 +60,7 @@ for i = 7, #ARGV, 2 do
     delete(ARGV[i])
   end
 end
+redis.call('HDEL', KEYS[4], field) -- it was changed since, so it is not put back
 local outcome
 if value == '' then
   outcome = delete(field)

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -100,7 +101,8 @@ func (k *redisKeeper) change(ctx context.Context, c change) (outcome, error) {
 	for i := 0; i < len(c.expired); i += 2 {
 		args = append(args, k.sealed.name(c.expired[i]), k.sealed.value(c.expired[i+1]))
 	}
-	numbers, err := changeScript.Run(ctx, k.client, k.keys, args)
+	keys := append(slices.Clip(k.keys), k.lostKey)
+	numbers, err := changeScript.Run(ctx, k.client, keys, args)
 	if err != nil {
 		return unchanged, err
 	}

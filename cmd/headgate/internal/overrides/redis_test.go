@@ -504,6 +504,44 @@ func testPutBack(t *testing.T, box *seal.Box) {
 	}
 }
 
+// What was put again and then deleted stays deleted, and what an operator deletes after the loss is
+// not put back either.
+func TestPutBackNothingDeleted(t *testing.T) {
+	t.Parallel()
+	for _, box := range []*seal.Box{nil, seal.New("0123456789abcdef")} {
+		server := redistest.Start(t)
+		store := open(t, "redis://"+server.Addr)
+		if box != nil {
+			if err := store.HashKeys([]byte("0123456789abcdef")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		table := NewRedis(store, box, nil)
+		again := rules.Override{Rule: "login", Key: "again", Ban: true}
+		put(t, table, again)
+		put(t, table, rules.Override{Rule: "login", Key: "deleted", Ban: true})
+		put(t, table, rules.Override{Rule: "login", Key: "kept", Ban: true})
+		if _, err := server.Do(t.Context(), "FLUSHALL"); err != nil {
+			t.Fatal(err)
+		}
+		if err := table.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		put(t, table, again)
+		for _, key := range []string{"again", "deleted"} {
+			if _, err := table.Delete(t.Context(), "login", key); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if done, err := table.PutBack(t.Context()); err != nil || len(done.Values) != 1 {
+			t.Errorf("put back: %v, %v", done, err)
+		}
+		if got := found(table, "again") + found(table, "deleted"); got != "nothingnothing" {
+			t.Errorf("a deleted ban is in force: %s", got)
+		}
+	}
+}
+
 // Entries that have ended leave the store though one is without end and nobody changes anything.
 func TestEndedEntriesLeaveTheStore(t *testing.T) {
 	t.Parallel()
