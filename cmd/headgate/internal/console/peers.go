@@ -39,6 +39,7 @@ func (r *runner) leave(ctx context.Context) {
 	r.counters.sample(now)
 	// If it fails, the others know what it wrote last.
 	_, _ = r.fleet.write(ctx, outgoing{id: r.id, history: r.ownHistory(now, stepOf(now))})
+	_ = r.fleet.client.Del(ctx, r.fleet.prefix+"now:"+r.id).Err() // it decides no more
 }
 
 // receive stores the result of an exchange with the other instances.
