@@ -99,7 +99,7 @@ func TestConsoleJudges(t *testing.T) {
 			`model({ pages: { allowed: 2, denied: 82, denied_keys: [key("ip:a", 9, 59), key("ip:b", 9, 59)] } },
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [410, 0, 10])] },
 				{ changes: [{ at: now - 110_000, removed: ["rule pages: 120/m"], added: ["rule pages: 12/m"] }] })`,
-			"bad | 82 denials a second since TIME, 50 seconds after the rules changed | Rule pages denies 97.6% of its requests, of 2 keys. |  | change",
+			"bad | 82 denials a second since TIME, 51 seconds after the rules changed | Rule pages denies 97.6% of its requests, of 2 keys. |  | change",
 		},
 		"a change of another rule is not": {
 			`model({ pages: { allowed: 2, denied: 82, denied_keys: [key("ip:a", 60, 59)] } },
@@ -117,6 +117,11 @@ func TestConsoleJudges(t *testing.T) {
 				{ state: { instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0,
 				differs: { removed: ["rule pages: 120/m"], added: ["rule pages: 12/m"] } }] } })`,
 			"bad | 82 denials a second since TIME (59 seconds): instances have different rules | Rule pages denies 97.6% of its requests. / b has rule pages: 12/m, and this instance has rule pages: 120/m. Instances agree when all have loaded the same files. |  | fleet",
+		},
+		"nor is its limit too low": {
+			`model({ pages: { allowed: 10, denied: 40, denied_keys: Array.from({ length: 20 }, (_, i) => key("ip:" + i, 2, 59)) } }, { pages: office },
+				{ state: { instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0, differs: { removed: ["rule pages: 120/m"], added: [] } }] } })`,
+			"bad | 40 denials a second since TIME (59 seconds): instances have different rules | Rule pages denies 80% of its requests, of 20 keys. / b lacks rule pages: 120/m. Instances agree when all have loaded the same files. |  | fleet",
 		},
 		"nor is its ban without effect": {
 			`model({ pages: { mode: "shadow", file_mode: "shadow", allowed: 50, denied: 50, banned: 50, denied_keys: [key("ip:bot", 50, 59)] } },
@@ -138,7 +143,7 @@ func TestConsoleJudges(t *testing.T) {
 		"a key that was just banned is not many keys": {
 			`model({ pages: { denied: 40, banned: 10, denied_keys: [key("ip:bot", 40, 59)] } },
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] }, { overrides: [ban("pages", "ip:bot")] })`,
-			"calm | The top denied key is banned | Rule pages denies all of its requests, 40 a second. Keys that are not banned: 0 denials a second. | ip:bot | ",
+			"calm | The top denied key is banned | Rule pages denies every request of this key, 40 a second. Keys that are not banned: 0 denials a second. | ip:bot | ",
 		},
 		"what was denied before a ban is of the key that was banned": {
 			`model({ pages: { denied: 45, banned: 10, denied_keys: [key("ip:bot", 40, 59), key("ip:new", 4, 20)] } },
@@ -173,7 +178,7 @@ func TestConsoleJudges(t *testing.T) {
 			`model({ pages: { denied: 40, banned: 10, denied_keys: [key("ip:bot", 40, 59)] } },
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] },
 				{ overrides: [ban("pages", "ip:bot")], acts: [{ act: "ban", rule: "pages", key: "ip:bot", at: now - 3000 }] })`,
-			"calm | The top denied key is banned | Rule pages denies all of its requests, 40 a second. Keys that are not banned: 0 denials a second. | ip:bot | ",
+			"calm | The top denied key is banned | Rule pages denies every request of this key, 40 a second. Keys that are not banned: 0 denials a second. | ip:bot | ",
 		},
 		"the key of the headline stays while it is not far behind": {
 			`(() => { const m = model({ pages: { allowed: 9, denied: 50, denied_keys: [key("ip:a", 22, 60), key("ip:b", 28, 60)] } },
@@ -200,11 +205,11 @@ func TestConsoleJudges(t *testing.T) {
 		"a rule that denies most of few requests is not calm": {
 			`model({ login: { allowed: 0.2, denied: 0.8, denied_keys: [key("header:ceo", 0.8, 55)] }, pages: { allowed: 35 } },
 				{ login: [...steps(168, [0, 0, 1]), ...steps(12, [4, 0, 1])], pages: steps(180, [0, 0, 175]) })`,
-			"bad | Rule login denies 80% of its requests since TIME (55 seconds) |  | header:ceo | ban",
+			"bad | Rule login denied 80% of its last 30 requests since TIME (55 seconds) |  | header:ceo | ban",
 		},
 		"nor if it denied none in the last seconds": {
 			`model({ login: {}, pages: { allowed: 35 } }, { login: [...steps(168, [0, 0, 1]), ...steps(5, [8, 0, 1]), ...steps(7, [2, 0, 1]), [0, 0, 0]], pages: steps(180, [0, 0, 175]) })`,
-			"bad | Rule login denies 66.7% of its requests since TIME (1 minute) | It denied 10 of its last 15 requests. |  | ",
+			"bad | Rule login denied 66.7% of its last 15 requests since TIME (1 minute) | It denied 10 of them. |  | ",
 		},
 		"fewer than ten requests have no share": {
 			`model({ login: { denied: 0.3 }, pages: { allowed: 35 } }, { login: [...steps(176, [0, 0, 0]), ...steps(4, [2, 0, 0])], pages: steps(180, [0, 0, 175]) })`,
@@ -214,7 +219,7 @@ func TestConsoleJudges(t *testing.T) {
 			`(() => { const m = model({ pages: { denied: 0.6, allowed: 40, denied_keys: [key("ip:a", 0.6, 59)] } }, { pages: [...steps(168, [0, 0, 200]), ...steps(12, [8, 0, 200])] });
 				m.loud.set("pages", now - 14_000);
 				return m; })()`,
-			"bad | Rule pages denies 3.85% of its requests since TIME (59 seconds) |  | ip:a | ban",
+			"bad | Rule pages denied 3.85% of its last 1,248 requests since TIME (59 seconds) |  | ip:a | ban",
 		},
 		"and not longer": {
 			`(() => { const m = model({ pages: { denied: 0.6, allowed: 40, denied_keys: [key("ip:a", 0.6, 59)] } }, { pages: [...steps(168, [0, 0, 200]), ...steps(12, [8, 0, 200])] });
@@ -233,7 +238,7 @@ func TestConsoleJudges(t *testing.T) {
 			`model({ pages: { allowed: 20, denied: 4, denied_keys: [key("ip:a", 1, 50), key("ip:b", 2, 50)] } }, { pages: [...steps(169, [0, 0, 200]), ...steps(11, [20, 0, 180])] },
 				{ state: { gone: [{ name: "web-1", started_at: now - 9e7, at: now - 53_000 }], instances: [{ name: "a", started_at: now - 9e7 },
 				{ name: "web-2", started_at: now - 57_000, differs: { removed: ["rule pages: 120/m"], added: ["rule pages: 12/m"] } }] } })`,
-			"bad | 4.0 denials a second since TIME (50 seconds): instances have different rules | Rule pages denies 16.7% of its requests, of 2 keys. / At TIME, web-1 was gone. / web-2 has rule pages: 12/m, and this instance has rule pages: 120/m. Instances agree when all have loaded the same files. |  | fleet",
+			"bad | 4.0 denials a second since TIME (55 seconds): instances have different rules | Rule pages denies 16.7% of its requests, of 2 keys. / At TIME, web-1 was gone. / web-2 has rule pages: 12/m, and this instance has rule pages: 120/m. Instances agree when all have loaded the same files. |  | fleet",
 		},
 		"a change explains more, and the other cause has a line": {
 			`model({ pages: { allowed: 2, denied: 82, denied_keys: [key("ip:a", 60, 59)] } }, { pages: [...steps(168, [0, 0, 400]), ...steps(12, [410, 0, 10])] },
@@ -252,11 +257,34 @@ func TestConsoleJudges(t *testing.T) {
 		},
 		"a proxy that is not trusted": {
 			`model({ pages: { denied: 40, denied_keys: [{ ...key("ip:10.0.0.9", 40, 59), seen: seen(64, { forwarded: 40, agents: 5 }) }] } }, { pages: office })`,
-			"bad | 40 denials a second since TIME (59 seconds) | Its requests name 40 addresses in X-Forwarded-For, which have no effect: if it is a proxy of yours, add it to trust in the file. | ip:10.0.0.9 | look",
+			"bad | 40 denials a second since TIME (59 seconds) | Its requests name 40 addresses in X-Forwarded-For, which have no effect: if it is a proxy of yours, add it to trust in the file; else it invents them, and can be banned. | ip:10.0.0.9 | look",
 		},
 		"a client that retries without pause": {
 			`model({ pages: { denied: 40, denied_keys: [{ ...key("ip:a", 40, 59), seen: seen(64, {}) }] } }, { pages: office })`,
 			"bad | 40 denials a second since TIME (59 seconds) | It repeats /login only, like a client that retries without pause. | ip:a | ban",
+		},
+		"a client that sends two requests a second does not": {
+			`model({ pages: { denied: 2, denied_keys: [{ ...key("ip:a", 2, 59), seen: seen(64, {}) }] } }, { pages: [...steps(168, [0, 0, 9]), ...steps(12, [10, 0, 9])] })`,
+			"bad | 2.0 denials a second since TIME (59 seconds) |  | ip:a | ban",
+		},
+		"denials that are over offer no switch": {
+			`(() => { const m = model({ pages: { allowed: 82 } }, { pages: [...steps(168, [0, 0, 400]), ...steps(10, [100, 0, 300]), ...steps(2, [0, 0, 400])] },
+				{ changes: [{ at: now - 60_000, removed: ["rule pages: 120/m"], added: ["rule pages: 12/m"] }] });
+				m.loud.set("pages", now - 9000);
+				return m; })()`,
+			"warn | Rule pages denied 16.7% of its last 2,400 requests since TIME, as the rules changed | It denied 400 of them. |  | ",
+		},
+		"the time of the headline stays while it is about the same": {
+			`(() => { const m = model({ pages: { allowed: 9, denied: 50, denied_keys: [key("ip:a", 9, 54), key("ip:b", 9, 53)] } },
+				{ pages: [...steps(169, [0, 0, 45]), ...steps(11, [250, 0, 45])] });
+				m.told = { rule: "pages", culprit: null, start: now - 59_000 };
+				return m; })()`,
+			"bad | 50 denials a second since TIME (59 seconds) | Rule pages denies 84.7% of its requests, of 2 keys. |  | ",
+		},
+		"denials that are in no step that is over began after it": {
+			`model({ pages: { allowed: 9, denied: 9, denied_keys: [{ ...key("ip:a", 2, -2), first: now + 2000 }, { ...key("ip:b", 2, -3), first: now + 3000 }] } },
+				{ pages: steps(180, [0, 0, 45]) }, { changes: [{ at: now - 3000, removed: ["rule pages: 120/m"], added: ["rule pages: 12/m"] }] })`,
+			"bad | 9.0 denials a second since TIME, 5 seconds after the rules changed | Rule pages denies 50% of its requests, of 2 keys. |  | change",
 		},
 		"a scraper": {
 			`model({ pages: { denied: 40, denied_keys: [{ ...key("ip:a", 40, 59), seen: seen(64, { paths: 60 }, { "/search/*": 64 }) }] } }, { pages: office })`,
@@ -264,7 +292,7 @@ func TestConsoleJudges(t *testing.T) {
 		},
 		"a limit that is too low for many": {
 			`model({ pages: { allowed: 10, denied: 40, denied_keys: Array.from({ length: 20 }, (_, i) => key("ip:" + i, 2, 59)), more_keys: 9 } }, { pages: office })`,
-			"bad | 40 denials a second since TIME (1 minute) | Rule pages denies 80% of its requests, of more than 20 keys. If they are ordinary clients, its limit is too low. |  | mode",
+			"bad | 40 denials a second since TIME (59 seconds) | Rule pages denies 80% of its requests, of more than 20 keys. If they are ordinary clients, its limit is too low. |  | mode",
 		},
 		"a clock that is behind": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) }, { state: { instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0, clock_ms: -300_000 }] } })`,
@@ -296,7 +324,7 @@ func TestConsoleJudges(t *testing.T) {
 		"a key of many is no other one": {
 			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 10, 59), key("ip:b", 10, 59)] } },
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] })`,
-			"bad | 40 denials a second since TIME (1 minute) | Rule pages denies 100% of its requests, of 2 keys. |  | ",
+			"bad | 40 denials a second since TIME (59 seconds) | Rule pages denies 100% of its requests, of 2 keys. |  | ",
 		},
 		"a raised key may be denied no more": {
 			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 40, 59)] } },
@@ -344,13 +372,13 @@ func TestConsoleJudges(t *testing.T) {
 			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 9, 59), key("ip:b", 9, 59)] } },
 				{ pages: [...steps(160, [0, 0, 400]), ...steps(8, [1, 0, 400]), ...steps(12, [200, 0, 10])] },
 				{ state: { instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: now - 62_000 }] } })`,
-			"bad | 40 denials a second since TIME (1 minute) | Rule pages denies 100% of its requests, of 2 keys. |  | ",
+			"bad | 40 denials a second since TIME (59 seconds) | Rule pages denies 100% of its requests, of 2 keys. |  | ",
 		},
 		"one that started just before it is": {
 			`model({ pages: { denied: 40, denied_keys: [key("ip:a", 9, 59), key("ip:b", 9, 59)] } },
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [200, 0, 10])] },
 				{ state: { instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: now - 62_000 }] } })`,
-			"bad | 40 denials a second since TIME, 2 seconds after b started | Rule pages denies 100% of its requests, of 2 keys. |  | ",
+			"bad | 40 denials a second since TIME, 3 seconds after b started | Rule pages denies 100% of its requests, of 2 keys. |  | ",
 		},
 		"just after a ban was undone, no key is banned": {
 			`model({ pages: { denied: 40, banned: 30, denied_keys: [key("ip:bot", 40, 59)] } },

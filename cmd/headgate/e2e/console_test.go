@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -208,6 +209,11 @@ func TestConsoleScheme(t *testing.T) {
 	}
 	if len(seen) != 2 {
 		t.Errorf("backgrounds are %v", seen)
+	}
+	p.until("rules are listed", `document.querySelector(".rule-name")`)
+	p.do(call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}))
+	if value[bool](p, `!document.querySelector(".rule-name").checkVisibility() || document.querySelector("#access-button").checkVisibility()`) {
+		t.Error("print has no names of rules, or buttons")
 	}
 }
 

@@ -79,6 +79,24 @@ func TestConsoleRaisedKey(t *testing.T) {
 	p.until("the focus is back", `document.activeElement === `+button)
 }
 
+// What Envoy asks for is in the numbers of all rules, also if others ask as well.
+func TestConsoleCountsEnvoy(t *testing.T) {
+	t.Parallel()
+	s := operate(t)
+	s.flood("wide", bot, 20*time.Millisecond)
+	p := s.console(withToken())
+	p.until("requests are counted", `Number(document.querySelector("#n-asked").textContent) > 10`)
+	ask := `{"domain": "edge", "descriptors": [{"entries": [{"key": "remote_address", "value": "192.0.2.1"}]}]}`
+	for range 100 {
+		answer, err := http.Post(s.url+"/json", "application/json", strings.NewReader(ask))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+	}
+	p.until("those of Envoy, too", `Number(document.querySelector("#n-denied").textContent) > 5`)
+}
+
 // A key that everybody shares is not proposed for a ban.
 func TestConsoleSharedKey(t *testing.T) {
 	t.Parallel()

@@ -16,11 +16,12 @@ export function seenText(key) {
   const what = key.shadow_denied ? "Denied, or would be," : "Denied";
   return `${what} from ${timeOfDay(key.first)} to ${timeOfDay(key.last)}. The newest ${
     number(requests)} that were noted, from ${plural(kinds.clients, "address", "addresses")}: ${
-    list(methods, requests)} ${kinds.paths > 3 ? `${kinds.paths} paths: ` : ""}${
+    list(methods, requests)}${kinds.paths > 3 ? `; ${kinds.paths} paths: ` : " "}${
     list(paths, requests)}; user agents ${list(agents, requests)}.`;
 }
 
 const several = 3; // user agents and paths, from which on a key may be many people
+const hasty = 10; // denials a second, from which on a client does not wait between its requests
 const crowd = 8; // addresses, from which on a key that is no address is used by others
 
 const atLeast = (n, requests) => `${n === requests && n >= kept ? "at least " : ""}${n} addresses`;
@@ -35,7 +36,8 @@ export function whoText(key, isCaution = false) {
   }
   if (kinds.forwarded >= crowd) {
     return `Its requests name ${atLeast(kinds.forwarded, requests)} in X-Forwarded-For, which have `
-      + "no effect: if it is a proxy of yours, add it to trust in the file.";
+      + "no effect: if it is a proxy of yours, add it to trust in the file; else it invents them, "
+      + "and can be banned.";
   }
   if (!key.key.includes("ip:") && kinds.clients >= crowd) {
     return `${atLeast(kinds.clients, requests).replace(/^a/, "A")} use this key: a client with `
@@ -47,7 +49,7 @@ export function whoText(key, isCaution = false) {
     return "It has several user agents and paths: one key can be many people, such as the address "
       + "of an office. A ban stops all of them.";
   }
-  return requests >= 10 && kinds.paths === 1 && kinds.agents === 1 && kinds.clients === 1
+  return key.per_s >= hasty && kinds.paths === 1 && kinds.agents === 1 && kinds.clients === 1
     ? `It repeats ${Object.keys(paths)[0]} only, like a client that retries without pause.`
     : "";
 }

@@ -1,7 +1,7 @@
 // What the page knows: the newest state, 15 minutes of history, the configuration and the acts.
 
 const steps = 180;
-const series = ["allowed", "denied", "shadow_denied", "error", "degraded", "banned", "tokens"];
+const series = ["allowed", "denied", "shadow_denied", "error", "degraded", "banned"];
 
 export class Model {
   access = { may_read: false, may_act: false, why: "", instance: "" };

@@ -128,15 +128,19 @@ function drawNumbers(rules) {
   const chosen = rules.filter((rule) => app.rule === null || rule.name === app.rule);
   const sum = (name) => chosen.reduce((total, rule) => total + (rule[name] ?? 0), 0);
   const { requests = { asked: 0 }, store } = app.model.state;
-  const isAll = app.rule === null && requests.asked > 0; // else of one rule, or of Envoy
-  const [denied, asked] = isAll ? [requests.denied, requests.asked]
-    : [sum("denied"), sum("allowed") + sum("denied")];
+  // Requests count once; what Envoy asks for is counted by rule only.
+  const isAll = app.rule === null && requests.asked > 0;
+  const of = isAll ? chosen.filter((rule) => rule.kind === "domain") : chosen;
+  const [denied, asked] = [
+    of.reduce((n, rule) => n + rule.denied, isAll ? requests.denied : 0),
+    of.reduce((n, rule) => n + rule.allowed + rule.denied, isAll ? requests.asked : 0),
+  ];
   setText(byId("n-denied"), rate(denied));
   setText(byId("n-asked"), rate(asked));
   setText(byId("n-share"), denied ? percent(denied, asked) : "");
   setText(byId("n-would"), percent(sum("shadow_denied"), asked));
-  for (const [id, name] of [["shadow", "shadow_denied"], ["tokens", "tokens"],
-    ["degraded", "degraded"], ["error", "error"]]) {
+  for (const [id, name] of [["shadow", "shadow_denied"], ["degraded", "degraded"],
+    ["error", "error"]]) {
     const value = rate(sum(name));
     setText(byId(`n-${id}`), value);
     show(byId(`n-${id}`).closest("div"), value !== "0");

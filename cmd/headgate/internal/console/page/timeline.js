@@ -111,7 +111,7 @@ function sayStep(i) {
   const { from, step_s, counts } = shown;
   const per = (name) => rate((counts[name][i] ?? 0) / step_s);
   const parts = [`allowed ${per("allowed")}/s`, `denied ${per("denied")}/s`];
-  for (const [name, text] of [["shadow_denied", "would be denied"], ["tokens", "tokens"],
+  for (const [name, text] of [["shadow_denied", "would be denied"],
     ["degraded", "without the store"], ["error", "errors"]]) {
     if (counts[name][i]) parts.push(`${text} ${per(name)}/s`);
   }

@@ -58,7 +58,7 @@ function calm(model, keys, { denied, banned, total }) {
     const open = keys.filter((k) => k.key === held.key && !k.banned).map((k) => k.rule);
     return {
       level: "calm", title: "The top denied key is banned", culprit: held, rule: held.rule,
-      lines: [`Rule ${held.rule} denies all of its requests, ${rate(held.per_s)} a second. ${
+      lines: [`Rule ${held.rule} denies every request of this key, ${rate(held.per_s)} a second. ${
         open.length ? `It is not banned in ${inRules(open)}. ` : ""}Keys that are not banned: ${
         rate(Math.max(0, denied - banned))} denials a second.`],
     };
@@ -189,9 +189,9 @@ function incidents(model, rules, keys, now) {
       keys: open.filter((k) => k.rule === rule.name),
     };
   }).filter((i) => {
-    const isBad = isMany(i) || (i.lately.share >= few.share && i.lately.isNow);
-    if (isBad) model.loud.set(i.rule.name, now);
-    return isBad || (now - model.loud.get(i.rule.name) < stays && i.lately.isNow);
+    i.isBad = isMany(i) || (i.lately.share >= few.share && i.lately.isNow);
+    if (i.isBad) model.loud.set(i.rule.name, now);
+    return i.isBad || (now - model.loud.get(i.rule.name) < stays && i.lately.isNow);
   }).sort((a, b) => b.weight - a.weight || b.lately.denied - a.lately.denied);
 }
 
@@ -240,12 +240,15 @@ const openDenials = ({ counts }) => counts.denied.map((n, i) => Math.max(0, n - 
 function denials(model, [worst, ...others], { banned, more, now }) {
   const name = worst.rule.name;
   const top = mostDenied(worst.keys, worst.free);
-  const { text, start, found: [cause, second] } = since(model, worst, top, now);
   const isMixed = differs(model, name);
-  const isLater = top?.first > cause?.at + causeTime; // of the cause
-  const isChange = !isMixed && cause?.isChange;
+  let began = since(model, worst, isMixed ? null : top, now);
+  const isLater = top?.first > began.found[0]?.at + causeTime; // of the cause
+  const isChange = !isMixed && began.found[0]?.isChange;
+  if (isChange && !isLater) began = since(model, worst, null, now);
+  const { text, start, found: [cause, second] } = began;
+  const isOver = !worst.isBad && rate(worst.free) === "0"; // it stays in the headline for a while
   const culprit = isMixed || (isChange && !isLater) ? null : top; // no client is to blame
-  const advice = isMixed ? "fleet" : isChange ? (isLater ? "look" : "change")
+  const advice = isMixed ? "fleet" : isOver ? "" : isChange ? (isLater ? "look" : "change")
     : !top ? isTooLow(worst, cause) ? "mode" : ""
     : top.caution || cause?.kind === "store" ? "look" : "ban";
   const elsewhere = keysOf(model, model.rules())
@@ -253,13 +256,13 @@ function denials(model, [worst, ...others], { banned, more, now }) {
   const further = culprit ? worst.keys.filter((k) => k.key !== top.key
     && k.per_s > notable * worst.free) : [];
   return {
-    level: "bad", culprit, advice, rule: name, seen: seenText(culprit),
+    level: isOver ? "warn" : "bad", culprit, advice, rule: name, seen: seenText(culprit),
+    hasChange: isChange,
     title: `${worst.free >= loud ? `${rate(worst.free)} denials a second`
-      : `Rule ${name} denies ${percent(worst.lately.denied, worst.lately.all)} of its requests`
-    } ${text}${isMixed ? ": instances have different rules" : ""}`,
+      : `Rule ${name} ${latelyText(worst)}`} ${text}${isMixed ? ": instances have different rules" : ""}`,
     lines: [
       elsewhere.length ? `It is banned in ${inRules(elsewhere)}, but not in ${top.rule}.` : "",
-      culprit ? top.caution || whoText(top) : whoseText(worst, cause),
+      culprit ? top.caution || whoText(top) : whoseText(worst, cause || isMixed),
       isMixed && cause ? `At ${timeOfDay(cause.at)}, ${cause.text}.`
         : second ? `Also, at ${timeOfDay(second.at)}: ${second.text}.` : "",
       ...isMixed ? more : [],
@@ -273,6 +276,9 @@ function denials(model, [worst, ...others], { banned, more, now }) {
   };
 }
 
+const latelyText = ({ lately: { denied, all } }) =>
+  `denied ${percent(denied, all)} of its last ${plural(all, "request")}`;
+
 // isTooLow is whether the limit of a rule may be too low: it denies many keys, for no known cause.
 const isTooLow = ({ keys }, cause) => !cause && keys.filter((k) => k.per_s > 0).length >= 5;
 
@@ -281,7 +287,7 @@ function whoseText(incident, cause) {
   const { rule, free, decisions, lately: l, keys } = incident;
   const n = keys.filter((k) => k.per_s > 0).length;
   return `${free >= loud ? `Rule ${rule.name} denies ${percent(free, decisions)} of its requests`
-    : `It denied ${l.denied} of its last ${plural(l.all, "request")}`}${n > 1
+    : `It denied ${l.denied} of them`}${n > 1
     ? `, of ${rule.more_keys ? "more than " : ""}${n
     } keys` : ""}.${isTooLow(incident, cause)
     ? " If they are ordinary clients, its limit is too low." : ""}`;
@@ -289,10 +295,10 @@ function whoseText(incident, cause) {
 
 // also is the sentence about a further incident.
 function also(model, incident, now) {
-  const { rule, free, lately: l } = incident;
+  const { rule, free } = incident;
   const top = mostDenied(incident.keys, free);
-  return `Rule ${rule.name} denies ${free >= loud ? `${rate(free)} a second`
-    : `${percent(l.denied, l.all)} of its requests`} ${since(model, incident, top, now).text}${
+  return `Rule ${rule.name} ${free >= loud ? `denies ${rate(free)} a second`
+    : latelyText(incident)} ${since(model, incident, top, now).text}${
     top ? `, ${percent(top.share)} of them from ${brief(top.key)}` : ""}.`;
 }
 
@@ -329,15 +335,23 @@ function mostDenied(keys, denied) {
 // since says since when an incident lasts, and what may have begun it. If one key is at fault, it
 // lasts since the first denial of this key. What a rule would have denied while it was in shadow
 // counts, too: an act is no new beginning.
-function since(model, { rule, free, history }, top, now) {
+function since(model, { rule, free, history, keys }, top, now) {
   const { counts, step_s, startOf } = history;
   const sums = openDenials(history);
   if (rule.mode === "enforce") counts.shadow_denied.forEach((n, i) => { sums[i] += n; });
   const isLoud = free >= loud;
   const first = rising(sums, free * step_s, isLoud ? loud * step_s : 1, isLoud ? 4 : 12);
   let start = first === 0 ? null : startOf(first);
-  const isCounted = top?.first > model.state.denied_since + 2_000; // else it may be older
-  if (isCounted && !(top.first < start)) start = top.first;
+  // The first denial of a key may be older than what is known.
+  const firsts = keys.map((k) => k.first).filter((at) => at > model.state.denied_since + 2_000);
+  const inStep = firsts.filter((at) => at >= start
+    && (first === sums.length || at < start + step_s * 1000));
+  if (firsts.includes(top?.first) && !(top.first < start)) start = top.first;
+  else if (start !== null && inStep.length > 0) start = Math.min(...inStep);
+  const { told } = model; // its time stays while it is about the same
+  if (told?.rule === rule.name && told.start && (!top || told.culprit?.key === top.key)) {
+    start = told.start;
+  }
   if (start === null) return { text: "for at least 15 minutes", start, found: [] };
   let before = first; // when it was rising already
   while (before > 0 && sums[before - 1] > 0) before--;
@@ -355,7 +369,7 @@ function since(model, { rule, free, history }, top, now) {
 function rising(counts, now, least, calmSteps) {
   const background = [...counts].sort((a, b) => a - b)[Math.floor(counts.length / 10)];
   const high = least === 1 ? 1 : Math.min(now / 2, Math.max(least, 2 * background));
-  let first = counts.length - 1;
+  let first = counts.length; // in none that is over
   for (let i = counts.length - 1, low = 0; i >= 0 && low < calmSteps; i--) {
     if (counts[i] >= high) {
       first = i;
