@@ -16,7 +16,7 @@ var (
 	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 	symbols = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	linked  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
-	named   = regexp.MustCompile(`docs/[\w/]+\.md#[\w-]+`)
+	named   = regexp.MustCompile(`docs/[\w/-]+\.md#[\w-]+`)
 
 	makeTarget = regexp.MustCompile("(?m)(?:^|`)make ([a-z][a-z-]*)")
 )
@@ -95,11 +95,11 @@ func TestTargetsNamedByPages(t *testing.T) {
 
 // The console names a section of docs that exists.
 func TestSectionNamedByTheConsole(t *testing.T) {
-	verdict, err := os.ReadFile("cmd/headgate/internal/console/page/verdict.js")
+	console, err := os.ReadFile("cmd/headgate/internal/console/page/index.html")
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, anchor, _ := strings.Cut(named.FindString(string(verdict)), "#")
+	page, anchor, _ := strings.Cut(named.FindString(string(console)), "#")
 	text, err := os.ReadFile(page) //nolint:gosec // a page of this repository
 	if err != nil || !anchors(string(text))[anchor] {
 		t.Errorf("the console names %s#%s: %v", page, anchor, err)

@@ -259,7 +259,8 @@ function denials(model, [worst, ...others], { banned, more, now }) {
     level: isOver ? "warn" : "bad", culprit, advice, rule: name, seen: seenText(culprit),
     hasChange: isChange,
     title: `${worst.free >= loud ? `${rate(worst.free)} denials a second`
-      : `Rule ${name} ${latelyText(worst)}`} ${text}${isMixed ? ": instances have different rules" : ""}`,
+      : `Rule ${name} ${latelyText(worst)}`} ${text}${
+      isMixed ? ": instances have different rules" : ""}`,
     lines: [
       elsewhere.length ? `It is banned in ${inRules(elsewhere)}, but not in ${top.rule}.` : "",
       culprit ? top.caution || whoText(top) : whoseText(worst, cause || isMixed),
