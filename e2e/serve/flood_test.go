@@ -73,7 +73,7 @@ func answersOthers(t *testing.T, s *server, when string) {
 // keeps nobody out, and a client that was there before is not thrown out.
 func TestFloodOfConnections(t *testing.T) {
 	t.Parallel()
-	const most = 60
+	most := pick(60, 600)
 	s := serve(t, floodRules, "--max-connections", fmt.Sprint(most))
 	before := newClient(t, s)
 	streamer := dial(t, s.http, "GET /healthcheck HTTP/1.1\r\nHost: a\r\n\r\n")
