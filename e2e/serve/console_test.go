@@ -205,9 +205,12 @@ func TestConsoleUnderLoad(t *testing.T) {
 		requests, wideRules+1, late.value())
 }
 
-// agree compares what the console shows with Prometheus. An instance counts between two readings of
-// its own, each of which is of a time between that of its state and when that came. So however late
-// the machine is, what it has counted since a reading lies between two samples.
+// meanOf is how many readings a rate is the mean of.
+const meanOf = 5
+
+// agree compares what the console shows with Prometheus. A rate of an instance is the mean of its
+// last readings, each of which is of a time between that of its state and when that came. So however
+// late the machine is, what it has counted in them lies between two samples.
 func agree(t *testing.T, servers []*server, views []*viewer) {
 	t.Helper()
 	samples := make([][]sample, len(servers))
@@ -224,46 +227,42 @@ func agree(t *testing.T, servers []*server, views []*viewer) {
 		for i, v := range views {
 			shown[i] = v.readings(began)
 		}
-		return !slices.ContainsFunc(shown, func(rs []state) bool { return inTurn(rs) < pick(5, 19) })
+		return !slices.ContainsFunc(shown, func(rs []state) bool { return len(means(rs)) < pick(3, 15) })
 	})
 	look() // after all that is compared
 	for place, rs := range shown {
-		first, counted, slack := rs[0], 0.0, 1.0 // rates and times are rounded
-		for i, r := range rs[1:] {
-			if !follows(rs[i], r) {
-				first, counted, slack = r, 0, 1
-				continue
-			}
-			seconds := float64(r.At-rs[i].At) / 1000
-			counted += r.Instances[0].Rate * seconds
-			slack += 0.05*seconds + 0.001*r.Instances[0].Rate
-			least := before(samples[place], r.At) - after(samples[place], first.came) - slack
-			most := after(samples[place], r.came) - before(samples[place], first.At) + slack
+		for _, i := range means(rs) {
+			first, last := rs[i-meanOf], rs[i]
+			seconds, rate := float64(last.At-first.At)/1000, last.Instances[0].Rate
+			counted, slack := rate*seconds, 1+0.05*seconds+0.001*rate*meanOf // rates and times are rounded
+			least := before(samples[place], last.At) - after(samples[place], first.came) - slack
+			most := after(samples[place], last.came) - before(samples[place], first.At) + slack
 			if counted < least || counted > most {
 				t.Errorf("instance %d: %.0f decisions in %d ms; Prometheus has %.0f to %.0f",
-					place, counted, r.At-first.At, least, most)
+					place, counted, last.At-first.At, least, most)
 			}
 		}
-		t.Logf("%d readings of instance %d were compared with Prometheus", inTurn(rs), place)
+		t.Logf("%d readings of instance %d were compared with Prometheus", len(means(rs)), place)
 	}
 	isFleet(t, shown)
 }
 
-// follows reports whether one reading is the next one after another. Where it is later, or too soon
-// after a late one, the reading between them may not have been shown.
-func follows(before, s state) bool {
-	after := s.At - before.At
-	return after > 800 && after < 1200
-}
-
-// inTurn counts the readings that follow the one before.
-func inTurn(rs []state) (n int) {
+// means returns the readings whose rate is the mean since the one that is meanOf before. Where one is
+// late, or too soon after a late one, the reading between them may not have been shown.
+func means(rs []state) (at []int) {
+	inTurn := 0
 	for i := range rs {
-		if i > 0 && follows(rs[i-1], rs[i]) {
-			n++
+		inTurn++
+		if i > 0 {
+			if after := rs[i].At - rs[i-1].At; after <= 800 || after >= 1200 {
+				inTurn = 1
+			}
+		}
+		if inTurn > meanOf {
+			at = append(at, i)
 		}
 	}
-	return n
+	return at
 }
 
 // isFleet compares what an instance shows of the other with what that one shows of itself, and the
