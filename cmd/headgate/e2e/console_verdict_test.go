@@ -88,11 +88,16 @@ func TestConsoleCountsEnvoy(t *testing.T) {
 	p.until("requests are counted", `Number(document.querySelector("#n-asked").textContent) > 10`)
 	ask := `{"domain": "edge", "descriptors": [{"entries": [{"key": "remote_address", "value": "192.0.2.1"}]}]}`
 	for range 100 {
-		answer, err := http.Post(s.url+"/json", "application/json", strings.NewReader(ask))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/json", strings.NewReader(ask))
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer.Body.Close()
+		r.Header.Set("Content-Type", "application/json")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
 	}
 	p.until("those of Envoy, too", `Number(document.querySelector("#n-denied").textContent) > 5`)
 }

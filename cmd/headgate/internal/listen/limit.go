@@ -177,8 +177,8 @@ const settle = time.Second
 // greeting is settle for gRPC, whose clients send at once, and send a request that was lost again.
 const greeting = 2 * retryInterval
 
-// ask notes that c has a request, or is closed, and so is not silent any more. It reports whether it
-// had one before.
+// ask notes that c has a request, or is closed, and so is not silent any more. It reports whether
+// it had one before.
 func (c *conn) ask() (again bool) {
 	if again = c.asked.Swap(true); !again {
 		c.of.silent.Add(-1)
@@ -189,7 +189,7 @@ func (c *conn) ask() (again bool) {
 // makesPlace reports whether an answer has to close its connection to make a place. In a flood of
 // connections without a request it need not if its client has asked before: it keeps its place.
 func (l *Listener) makesPlace(again bool) bool {
-	return l.full.Load() && !(again && 2*int(l.silent.Load()) >= l.most)
+	return l.full.Load() && (!again || 2*int(l.silent.Load()) < l.most)
 }
 
 func (c *conn) use() { c.used.Store(time.Now().UnixNano()) }

@@ -130,9 +130,9 @@ func (s *source) read() error {
 // probed is from how many requests of a log each tenth is compared with its X-Forwarded-For.
 const probed = 1000
 
-// forwarded is the first address of an X-Forwarded-For with a name, in a quoted column after another
-// or at the end, in a list at the beginning, or in brackets after the client, as ingress-nginx has
-// written it.
+// forwarded is the first address of an X-Forwarded-For with a name, in a quoted column after
+// another or at the end, in a list at the beginning, or in brackets after the client, as
+// ingress-nginx has written it.
 var forwarded = regexp.MustCompile(strings.ReplaceAll(`(?i:x[-_]?forwarded[-_]?for)\W{1,5}`+
 	`([\da-fA-F]+[.:][\da-fA-F.:]+)|" "ADDRESS(?:,[^"]*)?" |"ADDRESS(?:,[^"]*)?"$|`+
 	`^"?ADDRESS, |(?:^| )\S+ - \[ADDRESS[],]`,

@@ -70,7 +70,8 @@ func addresses(text []byte) (found [][]int) {
 // line, but not for a name at its end.
 func blanks(text []byte) string {
 	name := aName.Find(text)
-	words := aWord.ReplaceAllStringFunc(string(text[:len(text)-len(name)]), func(word string) string {
+	words := string(text[:len(text)-len(name)])
+	words = aWord.ReplaceAllStringFunc(words, func(word string) string {
 		if quote := word[:1]; quote == `"` || quote == "'" {
 			return quote + "$_" + quote
 		}
