@@ -32,6 +32,7 @@ func TestDenialLog(t *testing.T) {
 		time.Sleep(denialInterval + time.Second)
 		l.add(&rules.Event{Rule: login, Key: "k", Outcome: rules.Denied})
 		time.Sleep(2 * denialInterval)
+		synctest.Wait()
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		wants := []string{
 			`rule=web denied=10 of_banned_keys=3 top_key=IP:B of_top_key=7`,
