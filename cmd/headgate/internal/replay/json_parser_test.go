@@ -83,6 +83,9 @@ func FuzzJSONWritten(f *testing.F) {
 				return
 			}
 		}
+		if strings.ContainsAny(addr, ", \t+\"") {
+			return // it may be a list
+		}
 		line, err := json.Marshal([]any{other, map[string]any{
 			"ts": 1765962181.000001, "remote_addr": addr, "other": other,
 			"req": map[string]any{"uri": target, "headers": map[string]any{"User-Agent": []string{agent, other}}},
